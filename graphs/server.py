@@ -52,10 +52,10 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     only keeps a page from reading the answer to a simple request, which has been carried out by then.
     """
     more = [host.strip() for host in os.environ.get(VARIABLE, "").split(",") if host.strip()]
-    if not more and not api_server.names_log_in() and not os.environ.get(USER_VARIABLE):
+    if not more and not api_server.has_log_in() and not os.environ.get(USER_VARIABLE):
         os.environ[USER_VARIABLE] = ONLY_USER  # nobody else can come
         _log.info("Nobody logs in: this server is for one person, %s, on this computer alone.", ONLY_USER)
-    cors = api_server.cors_settings()
+    cors = api_server.read_settings("cors")
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 
     async def check_origin(scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,7 +148,7 @@ async def open_checkpointer() -> AsyncIterator[HomeCheckpointer]:
 
 def open_store() -> AbstractAsyncContextManager[BaseStore]:
     """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
-    settings = api_server.store_settings()
+    settings = api_server.read_settings("store")
     return find_home().open_store(index=settings.get("index"), ttl=settings.get("ttl"))
 
 

@@ -52,7 +52,7 @@ async def test_a_failure_is_told_by_the_next_turn_once_and_the_work_is_taken_up_
     async with process_queue(20):
         with monkeypatch.context() as broken_here:
             if broken:
-                broken_here.setattr(background._ProcessQueue, "_run", failing(background._ProcessQueue._run))
+                broken_here.setattr(background.ProcessQueue, "_run", failing(background.ProcessQueue._run))
             answers = {} if broken else {"question": ConnectionError("503")}
             await tell(game, "I ask.", DEBT, **answers)
             await ends(game)

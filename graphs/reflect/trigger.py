@@ -129,8 +129,8 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
     async with queue_of(runtime) as queue:
         update: JSON = {}
         if (last := await queue.last_run(thread, state.turn)) is not None:
-            new = last.id != state.reflection_told
-            update = {"reflection_told": last.id, "notices": last.notices if new else []}
+            run, notices = last
+            update = {"reflection_told": run, "notices": notices if run != state.reflection_told else []}
         elif not start["note_from"]:
             return {}
         if runtime.store is not None and not start["note_from"]:

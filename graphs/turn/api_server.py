@@ -8,10 +8,9 @@ Loads neither LangGraph nor the server: who opens a game in the terminal pays no
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from questbook.types import JSON
 
@@ -62,13 +61,8 @@ def for_subgraph(config: Mapping[str, Any]) -> Any:
 
 def has_log_in() -> bool:
     """Whether people log in to LangGraph's server, by an `Auth` or by LangSmith."""
-    config = _config()
+    config = import_module("langgraph_api.config")
     return bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
-
-
-def names_log_in() -> bool:
-    """Whether the environment says that there is a log-in; can be asked before the server has read its settings."""
-    return bool(os.environ.get("LANGGRAPH_AUTH"))
 
 
 def who_logged_in() -> str | None:
@@ -77,15 +71,6 @@ def who_logged_in() -> str | None:
     return str(caller.user.identity) if caller and caller.user else None
 
 
-def cors_settings() -> JSON:
-    """Return `http.cors` of `langgraph.json`; empty if it has none."""
-    return _config().CORS_CONFIG or {}
-
-
-def store_settings() -> JSON:
-    """Return `store` of `langgraph.json`; empty if it has none."""
-    return _config().STORE_CONFIG or {}
-
-
-def _config() -> Any:
-    return import_module("langgraph_api.config")
+def read_settings(part: Literal["cors", "store"]) -> JSON:
+    """Return `http.cors` or `store` of `langgraph.json`; empty if it is not there."""
+    return getattr(import_module("langgraph_api.config"), f"{part.upper()}_CONFIG") or {}
