@@ -1,6 +1,7 @@
 """Reflection and notes in the background of a process that has no server's queue: `process_queue`."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from reflecting import DEBT, INSIGHT, ask, conclude, insights, tell
@@ -34,6 +35,15 @@ async def test_the_turn_ends_first_and_the_process_reflects_before_it_ends(new_m
         assert (await insights(game), notices(game), game.values["unreflected"]) == ({}, "", 6)
     assert [value["text"] for value in (await insights(game)).values()] == [INSIGHT]
     assert not background._queues
+
+
+async def test_a_server_that_only_says_who_logged_in_has_no_queue(new_mira):
+    game = await new_mira(**IN_BACKGROUND)
+    game.config["configurable"]["langgraph_auth_user"] = SimpleNamespace(identity="adventurer")
+    async with process_queue(20):
+        await tell(game, "I ask.", DEBT, question=ask(), conclude=conclude((INSIGHT, [DEBT["text"]])))
+        assert notices(game) == ""
+    assert len(await insights(game)) == 1
 
 
 async def test_one_run_of_a_thread_works_at_a_time_and_the_next_turn_knows_that_it_is_done(new_mira):

@@ -227,6 +227,23 @@ async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_
         assert (answer.status_code, answer.content) == (200, sent)
 
 
+async def test_another_server_is_asked_as_who_sends_the_run(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=None))
+    monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
+    asked = []
+
+    def client_of(scope, server):
+        asked.append((dict(scope["headers"])[b"authorization"], server))
+        return Api()
+
+    door = httpx.ASGITransport(check_runs(echo, client_of))
+    async with httpx.AsyncClient(transport=door, base_url=OURS) as client:
+        answer = await client.post("/threads/t/runs", json=RUN, headers={"authorization": "Bearer a"})
+        assert (await client.get("/threads/t")).status_code == 200
+    assert (answer.status_code, answer.json()) == (409, {"detail": OTHER})
+    assert asked == [(b"Bearer a", echo)]
+
+
 @pytest.fixture
 def play(monkeypatch):
     """Ask for the page below /play, with a log-in or without; returns the answer and with what pages were made."""

@@ -279,7 +279,9 @@ class AegraTrial(ServerTrial):
 
     async def _look_as_studio(self) -> None:
         """Ask what Studio asks of each graph and of a thread."""
-        for assistant in await self.client.assistants.search(limit=10):
+        assistants = await self.client.assistants.search(limit=10)
+        self._check("missing", len(assistants) < 3, f"assistants: {assistants}")
+        for assistant in assistants:
             schemas = await self.client.assistants.get_schemas(assistant["assistant_id"])
             graph = await self.client.assistants.get_graph(assistant["assistant_id"])
             self._check("missing", not schemas["context_schema"] or not graph["nodes"], assistant["graph_id"])
@@ -300,11 +302,12 @@ class AegraTrial(ServerTrial):
         for _ in range(2):
             values = await self.client.runs.wait(thread["thread_id"], "companion", input=said)
             self._check("dropped", values["messages"][-1]["type"] != "ai", "the companion's reply")
-        try:
-            await self.client.runs.wait(story.thread, "companion", input=said)
-            self._check("refusals_not_given", True, "the companion on a game's thread")
-        except _REFUSED as error:
-            self._check("errors", error.response.status_code != 409, f"the companion on a game's thread: {error}")
+        for graph, context, status in (("companion", None, 409), ("dungeon_master", {"sed": 3}, 422)):
+            try:
+                await self.client.runs.wait(story.thread, graph, input=said, context=context)
+                self._check("refusals_not_given", True, f"{graph} on a game's thread with context {context}")
+            except _REFUSED as error:
+                self._check("errors", error.response.status_code != status, f"expected {status}: {error}")
         await super()._step("edit")
         await self._turn(story, story.now)
 

@@ -20,7 +20,7 @@ from questbook.graphs.reflect.nodes import MOST_TURNS, noted_through
 from questbook.graphs.reflect.state import namespaces_of
 from questbook.graphs.settings import MachineContext, NotingContext
 from questbook.graphs.turn import facts
-from questbook.graphs.turn.api_server import for_subgraph
+from questbook.graphs.turn.api_server import DURABILITY
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import FactState, Notice, ReflectingState, failure_notice, notice
@@ -51,7 +51,10 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
         text = f"The reflection was made at the end of the turn, not in the background, because {background}"
         notices.append(notice(state.turn, "reflect", text))
     try:
-        result = await _inline.ainvoke(start, for_subgraph(get_config()), context=runtime.context)
+        # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
+        config = get_config()
+        config = {**config, "configurable": {**config["configurable"], DURABILITY: "async"}}
+        result = await _inline.ainvoke(start, config, context=runtime.context)
     except GaveWay:
         return {"notices": notices}
     except Exception as error:  # noqa: BLE001 (the turn is done, even if the reflection fails)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
-_DURABILITY = "__pregel_durability"
+# Keys of a run's `configurable`:
+RUN_ID = "run_id"  # which run of the server it is
+CHECKPOINTER = "__pregel_checkpointer"  # what LangGraph hands on to subgraphs: the run's checkpointer,
+DURABILITY = "__pregel_durability"  # its durability,
+READ = "__pregel_read"  # and how they read the state
 
 
 def has_queue(runtime: Runtime[Any]) -> bool:
@@ -37,26 +41,6 @@ def logged_in(configurable: Mapping[str, Any]) -> Any:
     user = configurable.get("langgraph_auth_user")
     identity = user.get("identity") if isinstance(user, Mapping) else getattr(user, "identity", None)
     return identity or configurable.get("langgraph_auth_user_id") or None
-
-
-def run_of(configurable: Mapping[str, Any]) -> str:
-    """Return the id that the server gave a run; "" without a server."""
-    return str(configurable.get("run_id") or "")
-
-
-def is_inner(configurable: Mapping[str, Any]) -> bool:
-    """Whether a graph runs within another graph's run."""
-    return bool(configurable.get("checkpoint_ns")) or "__pregel_read" in configurable
-
-
-def checkpointer_of(configurable: Mapping[str, Any]) -> Any:
-    """Return the checkpointer that LangGraph hands on to subgraphs; None if there is none."""
-    return configurable.get("__pregel_checkpointer")
-
-
-def for_subgraph(config: Mapping[str, Any]) -> Any:
-    """Return a run's config for a graph without checkpoints: with the turn's "sync" it would wait for one."""
-    return {**config, "configurable": {**config["configurable"], _DURABILITY: "async"}}
 
 
 def has_log_in() -> bool:

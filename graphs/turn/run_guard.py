@@ -21,7 +21,7 @@ from typing import Any
 from langgraph.graph.state import CompiledStateGraph
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.api_server import is_inner
+from questbook.graphs.turn.api_server import READ
 
 DATABASE = "QUESTBOOK_DATABASE"
 ADDRESS = "QUESTBOOK_ADDRESS"
@@ -174,8 +174,8 @@ def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, s
     """Return what a run has to hold, and its thread; nothing within another graph's run, or where it is held here."""
     where = (config or {}).get("configurable") or {}
     thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
-    free = not is_inner(where) and (url, thread) not in held_here
-    return (locks_of(url) if url and thread and free else None), thread
+    is_inner = where.get("checkpoint_ns") or READ in where
+    return (locks_of(url) if url and thread and not is_inner and (url, thread) not in held_here else None), thread
 
 
 async def _asking(locks: SessionLocks, thread: str) -> bool:

@@ -27,7 +27,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.api_server import checkpointer_of
+from questbook.graphs.turn.api_server import CHECKPOINTER
 from questbook.graphs.turn.scope import SettingsT, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import Notice, StateT, TurnState, failure_notice, notice
@@ -236,7 +236,7 @@ async def _has_earlier(thread: str, checkpoint: str) -> bool:
 
 
 def _saver() -> BaseCheckpointSaver[Any] | None:
-    saver = checkpointer_of(get_config().get("configurable", {}))
+    saver = get_config().get("configurable", {}).get(CHECKPOINTER)
     return saver if isinstance(saver, BaseCheckpointSaver) else None
 
 
