@@ -29,10 +29,21 @@ async def ends(game):
 
 async def test_the_turn_ends_first_and_the_process_reflects_before_it_ends(new_mira, monkeypatch):
     monkeypatch.setattr(background, "_QUIET_SECONDS", 60)
+    begun, begin = [], background.ProcessQueue.begin
+
+    async def count(queue, *args):
+        begun.append(args)
+        await begin(queue, *args)
+
+    monkeypatch.setattr(background.ProcessQueue, "begin", count)
     game = await new_mira(**IN_BACKGROUND)
     async with process_queue(20):
-        await tell(game, "I ask.", DEBT, question=ask(), conclude=conclude((INSIGHT, [DEBT["text"]])))
+        await tell(game, "I ask.", DEBT)
+        await tell(game, "I wait.")
+        await asyncio.sleep(0.2)
         assert (await insights(game), notices(game), game.values["unreflected"]) == ({}, "", 6)
+        assert (len(begun), game.model.asked("question")) == (1, []), "one waits, as long as it is quiet"
+        game.queue(question=ask(), conclude=conclude((INSIGHT, [DEBT["text"]])))
     assert [value["text"] for value in (await insights(game)).values()] == [INSIGHT]
     assert not background._queues
 
