@@ -245,9 +245,10 @@ class AegraTrial(ServerTrial):
         for text in words:
             after = kinds[kinds.index(("human", text)) + 1 :][:1] if ("human", text) in kinds else []
             self._check("dropped", not after or after[0][0] != "ai", f"reply to {text!r}")
+        if any(("human", text) not in kinds for text in words):
+            return
         order = sorted(zip(words, said, strict=True), key=lambda one: kinds.index(("human", one[0])))
-        self.counts["turns"] += 1
-        self.counts["turns"] += 1
+        self.counts["turns"] += 2
         story.spots.append(Spot("", (*spot.told, order[0][1])))
         await self._arrive(story, story.now, order[1][0], order[1][1])
         del story.spots[-2]
