@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from typing import Any
 import httpx
 import jwt
 from dev_server import ROOT
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 from postgres import new_database
 
 from benchmarks.trials.server import MIRA, WRONG_EDITS, ServerTrial, Spot, Story
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.turn.run_guard import SessionLocks
 from questbook.memory.timeline.namespaces import escape_label
 
@@ -277,6 +280,30 @@ class AegraTrial(ServerTrial):
                     self._check("foreign", True, f"answered {str(answer)[:200]}")
                 except _REFUSED as error:
                     self._check("errors", error.response.status_code >= 500, f"as another: {error}")
+
+        await self._take_a_thread_of_the_page(bob)
+
+    async def _take_a_thread_of_the_page(self, bob: Any) -> None:
+        """Make a thread of Aegra's with the id of a campaign that Ann began on the page: it stays hers."""
+        place: Any = {"configurable": {"thread_id": str(uuid.uuid4()), "checkpoint_ns": ""}}
+        thread, home = place["configurable"]["thread_id"], home_at(self.aegra.url, self.aegra.path)
+        began: Any = {"source": "input", "user": "ann@login.example.org", "campaign": "isle"}
+        async with home.open_checkpointer() as checkpointer:
+            await checkpointer.aput(place, empty_checkpoint(), began, {})
+        await bob.threads.create(thread_id=thread, graph_id="dungeon_master")
+        for ask in (
+            lambda: bob.threads.get_state(thread),
+            lambda: bob.threads.update_state(thread, {"quest": {"gold": 1}}, as_node="remember"),
+            lambda: bob.runs.wait(thread, "dungeon_master", input={"messages": [{"role": "user", "content": MIRA}]}),
+            lambda: bob.threads.delete(thread),
+        ):
+            try:
+                self._check("foreign", True, f"answered {str(await ask())[:200]}")
+            except Exception:  # Aegra says 500; a run's error is an `Exception` of the client's
+                continue
+        self._check("foreign", await bob.threads.get_history(thread), "the history of another's campaign")
+        async with home.open_checkpointer() as checkpointer:
+            self._check("lost", await checkpointer.aget_tuple(place) is None, "another's campaign")
 
     async def _look_as_studio(self) -> None:
         """Ask what Studio asks of each graph and of a thread."""
