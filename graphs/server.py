@@ -12,9 +12,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib import import_module
+from typing import Any
 
 from langgraph.store.base import BaseStore
 from starlette.applications import Starlette
@@ -30,7 +31,7 @@ from questbook.graphs.local.saved_game import HomeCheckpointer
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.monitoring.logs import start_logging
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
-from questbook.types import JSON
+from questbook.graphs.turn import api_server
 
 __all__ = ["app", "open_checkpointer", "open_store"]
 
@@ -39,7 +40,6 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 """Further names of this server, separated by commas: "games.example.org, *.trycloudflare.com"; "*" for any."""
 
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
-_OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 """An assistant's id; what is none is a graph's name."""
 _RUNS = re.compile(r"(?:/threads/([^/]+))?/runs(?:/wait|/stream)?/?")
@@ -52,10 +52,10 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     only keeps a page from reading the answer to a simple request, which has been carried out by then.
     """
     more = [host.strip() for host in os.environ.get(VARIABLE, "").split(",") if host.strip()]
-    if not more and not os.environ.get("LANGGRAPH_AUTH") and not os.environ.get(USER_VARIABLE):
+    if not more and not api_server.has_log_in() and not os.environ.get(USER_VARIABLE):
         os.environ[USER_VARIABLE] = ONLY_USER  # nobody else can come
         _log.info("Nobody logs in: this server is for one person, %s, on this computer alone.", ONLY_USER)
-    cors: JSON = import_module("langgraph_api.config").CORS_CONFIG or {}
+    cors = api_server.read_settings("cors")
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 
     async def check_origin(scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,19 +76,23 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     internal = PlainTextResponse("There is nothing here for those who log in.", status_code=403)
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        is_own = scope.get("root_path") == _OWN_CALLS
-        is_internal = str(scope.get("path", "")).startswith("/internal/") and _has_log_in()
+        is_own = scope.get("root_path") == api_server.OWN_CALLS
+        is_internal = str(scope.get("path", "")).startswith("/internal/") and api_server.has_log_in()
         await (server if is_own else internal if is_internal else trusted)(scope, receive, send)
 
     return check
 
 
-def check_runs(server: ASGIApp) -> ASGIApp:
+def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | None = None) -> ASGIApp:
     """Answer a run of a graph on another graph's thread with 409, and one whose context has unknown keys with 422.
 
     The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
     noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
     drops keys that it does not know without a word.
+
+    Args:
+        server: What answers otherwise.
+        client_of: Makes a client of the server for who sends a request; None: LangGraph's server asks itself.
     """
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +106,8 @@ def check_runs(server: ASGIApp) -> ASGIApp:
         async def read_again() -> Message:
             return next(first, None) or await receive()
 
-        status, problem = await _problem_of(runs[1], body)
+        client = client_of(scope, server) if client_of else api_server.client()
+        status, problem = await _problem_of(client, runs[1], body)
         if status:
             await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
         else:
@@ -111,9 +116,8 @@ def check_runs(server: ASGIApp) -> ASGIApp:
     return check
 
 
-async def _problem_of(thread: str | None, body: bytes) -> tuple[int, str]:
+async def _problem_of(client: Any, thread: str | None, body: bytes) -> tuple[int, str]:
     """Return the status and sentence with which a run is refused; 0 and "" if it is not, or the server says why."""
-    client = import_module("langgraph_sdk").get_client()
     errors = import_module("langgraph_sdk.errors")
     try:
         run = json.loads(body)
@@ -138,23 +142,13 @@ async def _problem_of(thread: str | None, body: bytes) -> tuple[int, str]:
 async def open_checkpointer() -> AsyncIterator[HomeCheckpointer]:
     """Open the terminal's checkpoints; with a log-in, threads say who began them, and others' are refused."""
     async with (await asyncio.to_thread(find_home)).open_checkpointer() as checkpointer:
-        checkpointer.log_in = _who_logged_in if _has_log_in() else None
+        checkpointer.log_in = api_server.who_logged_in if api_server.has_log_in() else None
         yield checkpointer
-
-
-def _has_log_in() -> bool:
-    config = import_module("langgraph_api.config")
-    return bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
-
-
-def _who_logged_in() -> str | None:
-    caller = import_module("langgraph_api.utils").get_auth_ctx()
-    return str(caller.user.identity) if caller and caller.user else None
 
 
 def open_store() -> AbstractAsyncContextManager[BaseStore]:
     """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
-    settings: JSON = import_module("langgraph_api.config").STORE_CONFIG or {}
+    settings = api_server.read_settings("store")
     return find_home().open_store(index=settings.get("index"), ttl=settings.get("ttl"))
 
 
@@ -165,7 +159,7 @@ async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
     name them. Without, it is the terminal's user, and nobody where others may come and no user is named.
     """
     page: ASGIApp
-    if (log_in := _has_log_in()) and "user" not in scope:
+    if (log_in := api_server.has_log_in()) and "user" not in scope:
         problem = 'This server has a log-in: add "enable_custom_route_auth": true to http in langgraph.json.'
         page = PlainTextResponse(problem, status_code=403)
     elif not log_in and not os.environ.get(USER_VARIABLE):

@@ -266,7 +266,7 @@ class MachineContext(ReflectContext):
 
     reflection: Literal["inline", "background", "off"] = Field(
         default="inline",
-        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
+        description="When to reflect: at the end of a turn, in the background (of a server), or never.",
     )
 
     def reflects_at(self, importance: int) -> bool:
@@ -281,7 +281,7 @@ class NotingContext(MachineContext):
 
     noting: Literal["inline", "background"] = Field(
         default="inline",
-        description="When to note facts: at the end of a turn, or in the background (LangGraph Server alone).",
+        description="When to note facts: at the end of a turn, or in the background (of a server).",
     )
 
 

@@ -112,6 +112,15 @@ def test_everything_is_imported_as_questbook():
     assert lines == []
 
 
+def test_what_is_known_of_langgraph_s_server_is_in_one_module():
+    known = re.compile(
+        r"langgraph_(?:api|runtime|auth_user)|__pregel_(?!tasks)|\bget_client\b|LANG(?:GRAPH|SERVE)_|/noauth"
+    )
+    found = {name_of(path): sorted(set(known.findall(path.read_text("utf-8")))) for path in SOURCES}
+    assert found.pop("graphs/turn/api_server.py")
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 def test_documents_import_questbook_and_name_no_bare_module():
     bare = r"^\s*(?:>>> )?(?:from|import) (?:memory|graphs|notebooks)\b"
     lines = [(name_of(path), line) for path in TEXTS for block in code_blocks(path) for line in block.splitlines()]

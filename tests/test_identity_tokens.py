@@ -329,9 +329,9 @@ def test_without_settings_there_is_no_log_in(monkeypatch):
 class Asking:
     """Who asks, as the servers say it to a rule."""
 
-    def __init__(self, identity):
+    def __init__(self, identity, resource="threads", action="create"):
         self.user = self
-        self.identity = identity
+        self.identity, self.resource, self.action = identity, resource, action
 
 
 async def test_the_log_in_of_langgraph_and_of_aegra_names_the_same_user():
@@ -358,6 +358,14 @@ async def test_threads_and_memories_are_their_owners_alone_whatever_the_server_c
         assert given is None or value["metadata"] is given, "the server keeps the object that it gave"
         assert value["metadata"]["owner"] == "bob@example.com"
     assert value["metadata"]["a"] == 1
+    for action in ("read", "search"):
+        value = {"metadata": None}
+        shown = await rule(ctx=Asking("bob@example.com", "assistants", action), value=value)
+        assert shown == {"$or": [{"owner": "bob@example.com"}, {"created_by": "system"}]}, "each graph's own, too"
+        assert value == {"metadata": None}, "a search for an owner would leave out the server's own"
+    value = {"metadata": {"created_by": "system"}}
+    assert await rule(ctx=Asking("bob@example.com", "assistants"), value=value) == {"owner": "bob@example.com"}
+    assert value == {"metadata": {"owner": "bob@example.com"}}, "nobody makes one that all see"
     own, other = ("bob@example~2e;com", "isle"), ("ann",)
     for name in ("namespace", "namespace_prefix", "prefix"):
         assert await store(ctx=ctx, value={name: own}) is None

@@ -15,9 +15,9 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
-from questbook.graphs.reflect import trigger as reflecting
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 from questbook.graphs.reflect.graph import graph as reflection
+from questbook.graphs.turn import api_server
 from questbook.memory.facts.validity import count_repetitions
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -223,7 +223,7 @@ async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_s
     game = await new_mira(reflection_importance=6, reflection="background")
     await tell(game, "I ask.", DEBT, conclude=conclude((INSIGHT, [DEBT["text"]])), question=ask())
     assert len(await insights(game)) == 1
-    assert "this is no LangGraph Server" in notices(game)
+    assert "this program has no background" in notices(game)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ async def on_server(new_game, monkeypatch):
     """A game on a server, to which a fact was told that is worth a reflection in the background."""
     game = new_game(reflection_importance=6, reflection="background")
     game.client = Client()
-    monkeypatch.setattr(reflecting, "get_client", lambda: game.client)
+    monkeypatch.setattr(api_server, "client", lambda: game.client)
     game.config["configurable"]["graph_id"] = "dungeon_master"  # as the server does
     await game.begin()
     await tell(game, "I ask.", DEBT)
@@ -280,7 +280,7 @@ async def test_a_server_that_refuses_has_it_done_at_the_end_of_the_turn(new_game
     def broken():
         raise ConnectionError("no server")
 
-    monkeypatch.setattr(reflecting, "get_client", broken)
+    monkeypatch.setattr(api_server, "client", broken)
     game.config["configurable"]["graph_id"] = "dungeon_master"
     await game.begin()
     await tell(game, "I ask.", DEBT)

@@ -11,8 +11,8 @@ from reflecting import Client, ask, conclude
 from scripted import call, say
 
 from questbook import FactNotes
-from questbook.graphs.reflect import trigger
 from questbook.graphs.reflect.graph import build_graph
+from questbook.graphs.turn import api_server
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import remember
 
@@ -32,7 +32,7 @@ class Background:
 
     def __init__(self, model, monkeypatch):
         self.model, self.client, self.saver = model, Client(), InMemorySaver()
-        monkeypatch.setattr(trigger, "get_client", lambda: self.client)
+        monkeypatch.setattr(api_server, "client", lambda: self.client)
 
     def talk(self, thread="1", store=None, **options):
         notes = FactNotes(noting="background", **options)
@@ -208,7 +208,7 @@ async def test_without_a_server_facts_are_noted_at_the_end_of_the_turn_and_it_sa
     desk.model.queue("facts", lives("Oslo"))
     said = {"messages": [("user", "I live in Oslo.")]}
     await desk.app.ainvoke(said, desk.config, context={"noting": "background"})
-    assert "not in the background, because this is no LangGraph Server" in desk.notices[-1]
+    assert "not in the background, because this program has no background" in desk.notices[-1]
     assert (desk.values["facts_through"], desk.values["unreflected"]) == (1, 6)
 
 

@@ -135,6 +135,12 @@ async def test_memories_belong_to_who_logged_in(server):
         await get_client(url=server.url).threads.create()
     ann, bob = Person(server, "secret-of-ann", "ann"), Person(server, "secret-of-bob", "bob@example.com")
     await asyncio.gather(*(tell(ann, bob, graph) for graph in GRAPHS))
+    claimed = {"metadata": {"created_by": "system"}, "name": "mine"}
+    await ann.client.assistants.create("dungeon_master", **claimed)
+    assert "mine" in {each["name"] for each in await ann.client.assistants.search(limit=50)}
+    bobs = await bob.client.assistants.search(limit=50)
+    assert {each["graph_id"] for each in bobs} >= {*GRAPHS}, "the server's own, which Studio asks for"
+    assert "mine" not in {each["name"] for each in bobs}
     assert {item["namespace"][0] for item in await ann.memories()} == {"ann"}
     assert "Quixanna" in str(await ann.memories())
     assert await bob.memories() == [], "what was refused leaves nothing"

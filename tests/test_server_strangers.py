@@ -35,8 +35,9 @@ def ask(monkeypatch):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"in"})
 
-    async def ask(cors, origin="", host="127.0.0.1:2024", root_path=""):
-        monkeypatch.setitem(sys.modules, "langgraph_api.config", SimpleNamespace(CORS_CONFIG=cors))
+    async def ask(cors, origin="", host="127.0.0.1:2024", root_path="", auth=None):
+        config = SimpleNamespace(CORS_CONFIG=cors, LANGGRAPH_AUTH=auth, LANGGRAPH_AUTH_TYPE="noop")
+        monkeypatch.setitem(sys.modules, "langgraph_api.config", config)
         door = httpx.ASGITransport(refuse_strangers(server), root_path=root_path)
         async with httpx.AsyncClient(transport=door, base_url=OURS) as client:
             answer = await client.get("/", headers={"host": host} | ({"origin": origin} if origin else {}))
@@ -114,14 +115,17 @@ async def test_what_the_server_asks_itself_is_not_asked_where_it_comes_from(ask)
 
 
 @pytest.mark.parametrize(
-    ("variables", "user"), [({}, ONLY_USER), ({VARIABLE: "games.example.org"}, None), ({"LANGGRAPH_AUTH": "{}"}, None)]
+    ("variables", "auth", "user"),
+    [({}, None, ONLY_USER), ({VARIABLE: "games.example.org"}, None, None), ({}, {"path": "log_in.py:auth"}, None)],
 )
-async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(ask, monkeypatch, caplog, variables, user):
+async def test_who_names_no_user_is_the_terminals_where_nobody_else_can_come(
+    ask, monkeypatch, caplog, variables, auth, user
+):
     caplog.set_level("INFO")
     monkeypatch.delenv(USER_VARIABLE)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    await ask(None)
+    await ask(None, auth=auth)
     assert os.environ.get(USER_VARIABLE) == user
     assert ("Nobody logs in: this server is for one person" in caplog.text) == bool(user)
 
@@ -221,6 +225,23 @@ async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_
         assert (answer.status_code, answer.json()) == (409 if refused == OTHER else 422, {"detail": refused})
     else:
         assert (answer.status_code, answer.content) == (200, sent)
+
+
+async def test_another_server_is_asked_as_who_sends_the_run(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=None))
+    monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
+    asked = []
+
+    def client_of(scope, server):
+        asked.append((dict(scope["headers"])[b"authorization"], server))
+        return Api()
+
+    door = httpx.ASGITransport(check_runs(echo, client_of))
+    async with httpx.AsyncClient(transport=door, base_url=OURS) as client:
+        answer = await client.post("/threads/t/runs", json=RUN, headers={"authorization": "Bearer a"})
+        assert (await client.get("/threads/t")).status_code == 200
+    assert (answer.status_code, answer.json()) == (409, {"detail": OTHER})
+    assert asked == [(b"Bearer a", echo)]
 
 
 @pytest.fixture

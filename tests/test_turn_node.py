@@ -1,6 +1,7 @@
 """A node by itself: what it says and is given, and what of the upkeep gives way to the person's next message."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -178,7 +179,7 @@ async def test_on_a_server_work_gives_way_to_a_run_that_is_due_and_waits_and_goe
             raise OSError("no queue")
         return queue.pop(0)
 
-    monkeypatch.setattr("questbook.graphs.turn.node.get_client", queue_client(runs_of))
+    monkeypatch.setattr("questbook.graphs.turn.api_server.client", queue_client(runs_of))
     info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id="t")
     server = ServerInfo(assistant_id="a", graph_id="g")
     run = Runtime(context=Settings(), execution_info=info, server_info=server)
@@ -192,7 +193,9 @@ async def test_on_a_server_work_gives_way_to_a_run_that_is_due_and_waits_and_goe
     assert asked == [("t", "pending")] * 3, "a run that begins later does not count"
     assert await give_way(slow(), run) == 7
     assert len(asked) == 4
-    assert await give_way(slow(), run.override(server_info=None)) == 7
+    on_aegra = ServerInfo(assistant_id="", graph_id="", user=SimpleNamespace(identity="ann"))
+    for other in (None, on_aegra):
+        assert await give_way(slow(), run.override(server_info=other)) == 7
     upkeep = Upkeep()
     give_way_on(upkeep)
     assert await give_way(slow(), run) == 7

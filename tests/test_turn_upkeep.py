@@ -324,7 +324,7 @@ async def test_on_a_server_the_runs_that_wait_are_the_next_message(monkeypatch, 
         asked.append((thread, status))
         return waiting[min(len(asked), len(waiting)) - 1]
 
-    monkeypatch.setattr("questbook.graphs.turn.node.get_client", queue_client(runs_of))
+    monkeypatch.setattr("questbook.graphs.turn.api_server.client", queue_client(runs_of))
     start = time.monotonic()
     with pytest.raises(GaveWay):
         await give_way(asyncio.sleep(30), server_runtime())

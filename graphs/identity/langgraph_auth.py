@@ -23,8 +23,11 @@ def keep_apart(auth: Auth) -> Auth:
     @auth.on
     async def own_threads(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, Any]:
         owner = {"owner": ctx.user.identity}
+        if ctx.resource == "assistants" and ctx.action in ("read", "search"):
+            return {"$or": [owner, {"created_by": "system"}]}  # the server's own, one of each graph
         if value.get("metadata") is None:  # it may be there and be None
             value["metadata"] = {}
+        value["metadata"].pop("created_by", None)  # what a person makes is not the server's
         value["metadata"].update(owner)  # in its place: the server keeps this very object
         return owner
 

@@ -8,41 +8,36 @@ store says. The channel goes back to 0 only after a reflection's writes.
 
 import logging
 import uuid
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
-from langgraph_sdk import get_client
 
+from questbook.graphs.reflect.background import NoBackgroundError, queue_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.nodes import MOST_TURNS, noted_through
 from questbook.graphs.reflect.state import namespaces_of
-from questbook.graphs.settings import MachineContext, NotingContext, ReflectContext
+from questbook.graphs.settings import MachineContext, NotingContext
 from questbook.graphs.turn import facts
+from questbook.graphs.turn.api_server import DURABILITY
 from questbook.graphs.turn.node import GaveWay
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import FactState, Notice, ReflectingState, failure_notice, notice
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 
-_QUIET_SECONDS = 5  # that a run in the background waits for the person's next turn
 # A reflection that failed is tried again after another fifth of what was due has been noted. What waits is read each
 # time, so a model that can never reflect is asked less and less often.
 _AGAIN = 5
-_DURABILITY = "__pregel_durability"  # where LangGraph hands the run's durability on to subgraphs
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
 ContextT = TypeVar("ContextT", bound=MachineContext)
 NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
-class _NoServerError(Exception):
-    """There is no background here."""
-
-
 async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
-    """Reflect, or have it done in the background on LangGraph Server.
+    """Reflect, or have it done in the background.
 
     If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
     turn, if the person's next message comes meanwhile.
@@ -58,7 +53,7 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     try:
         # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
         config = get_config()
-        config = {**config, "configurable": {**config["configurable"], _DURABILITY: "async"}}
+        config = {**config, "configurable": {**config["configurable"], DURABILITY: "async"}}
         result = await _inline.ainvoke(start, config, context=runtime.context)
     except GaveWay:
         return {"notices": notices}
@@ -79,10 +74,10 @@ async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
 
 
 async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
-    """Have a run of `reflect` on LangGraph Server note what the turns taught that are not noted yet, and reflect on it.
+    """Have a run of `reflect` in the background note what the turns taught that are not noted yet, and reflect on it.
 
-    A node in the place of `learn`; elsewhere than on a server it is `learn`, and a notice says so. What a run has noted
-    is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
+    A node in the place of `learn`; where there is no background it is `learn`, and a notice says so. What a run has
+    noted is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
     """
     context, store = runtime.context, runtime.store
     if store is None or state.remembered_through < state.turn:
@@ -109,10 +104,10 @@ async def _background(begin: Awaitable[JSON]) -> JSON | str:
     """Begin a run in the background; return the channels to write, or why there is none."""
     try:
         return await begin
-    except _NoServerError as error:
+    except NoBackgroundError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
-        reason = f"the server did not take the run. {error}"
+        reason = f"the run was not taken. {error}"
     _log.warning("Nothing is done in the background, because %s", reason)
     return reason
 
@@ -132,18 +127,13 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
     once: by the first turn after the run's end that may start the next one.
     """
-    if runtime.server_info is None:
-        raise _NoServerError("this is no LangGraph Server")
     namespaces = namespaces_of(runtime.context)
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
-    async with get_client() as client:
-        await client.threads.create(thread_id=thread, if_exists="do_nothing", graph_id="reflect")
+    async with queue_of(runtime) as queue:
         update: JSON = {}
-        if not await _is_busy(client, thread):
-            last = next((run["run_id"] for run in await client.runs.list(thread, limit=1)), "")  # the newest is first
-            new = last != state.reflection_told
-            notices = _run_notices(await client.threads.get(thread), state.turn) if new else []
-            update = {"reflection_told": last, "notices": notices}
+        if (last := await queue.last_run(thread, state.turn)) is not None:
+            run, notices = last
+            update = {"reflection_told": run, "notices": notices if run != state.reflection_told else []}
         elif not start["note_from"]:
             return {}
         if runtime.store is not None and not start["note_from"]:
@@ -151,26 +141,5 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
             pending = await find_backlog(runtime.store, facts, reflections, state.timeline, start["through"])
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, **update}
-        context = runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields))
-        how: JSON = {"after_seconds": _QUIET_SECONDS, "multitask_strategy": "enqueue"}
-        await client.runs.create(thread, "reflect", input=start, context=context, **how)
+        await queue.begin(thread, start, runtime)
     return update
-
-
-async def _is_busy(client: Any, thread: str) -> bool:
-    """Whether a run of the thread waits or runs."""
-    for status in ("pending", "running"):
-        if await client.runs.list(thread, status=status, limit=1):
-            return True
-    return False
-
-
-def _run_notices(thread: Mapping[str, Any], turn: int) -> list[Notice]:
-    """Return the notices of the last run on a reflection's thread, as the server has it."""
-    values = thread.get("values")
-    values = values if isinstance(values, Mapping) else {}
-    notices = [entry for entry in values.get("notices") or [] if entry["turn"] == values.get("turn")]
-    if thread.get("status") == "error":
-        text = "The work in the background broke off; nothing is lost, and it will be taken up again."
-        notices.append(notice(turn, "reflect", text))
-    return notices

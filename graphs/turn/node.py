@@ -24,10 +24,10 @@ from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
 from langgraph.graph._branch import BranchSpec
 from langgraph.runtime import Runtime, get_runtime
-from langgraph_sdk import get_client
 from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn import api_server
 from questbook.graphs.turn.channels import is_edit
 from questbook.graphs.turn.run_guard import GuardedGraph
 from questbook.graphs.turn.scope import run_thread, settings_of
@@ -265,7 +265,7 @@ async def give_way(work: Coroutine[Any, Any, ResultT], runtime: Runtime[Any]) ->
 async def _message_waits(next_message: asyncio.Event | None, runtime: Runtime[Any]) -> None:
     """Return when the person's next message has waited long enough."""
     thread = run_thread(runtime)
-    if next_message is None and runtime.server_info is not None and thread:
+    if next_message is None and api_server.has_queue(runtime) and thread:
         try:
             await _run_waits(thread)
         except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; upkeep works without)
@@ -278,7 +278,7 @@ async def _message_waits(next_message: asyncio.Event | None, runtime: Runtime[An
 
 async def _run_waits(thread: str) -> None:
     """Return when a run of the thread is due and waits in the server's queue."""
-    async with get_client() as client:
+    async with api_server.client() as client:
         while True:
             runs = await client.runs.list(thread, status="pending", limit=10)
             # The time of a run that is to begin later (`after_seconds`) lies ahead.

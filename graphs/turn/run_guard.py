@@ -21,6 +21,7 @@ from typing import Any
 from langgraph.graph.state import CompiledStateGraph
 
 from questbook.graphs.errors import InputError
+from questbook.graphs.turn.api_server import READ
 
 DATABASE = "QUESTBOOK_DATABASE"
 ADDRESS = "QUESTBOOK_ADDRESS"
@@ -173,7 +174,7 @@ def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, s
     """Return what a run has to hold, and its thread; nothing within another graph's run, or where it is held here."""
     where = (config or {}).get("configurable") or {}
     thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
-    is_inner = where.get("checkpoint_ns") or "__pregel_read" in where
+    is_inner = where.get("checkpoint_ns") or READ in where
     return (locks_of(url) if url and thread and not is_inner and (url, thread) not in held_here else None), thread
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.settings import USER_VARIABLE, Settings
+from questbook.graphs.turn.api_server import logged_in
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -40,8 +41,8 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     """Return whose memory a run reads and writes: who logged in, else whom the caller names.
 
     Args:
-        configurable: The run's `config["configurable"]`: LangGraph Server puts who logged in there
-            (`langgraph_auth_user`); "user" is whom the caller names.
+        configurable: The run's `config["configurable"]`: a server puts who logged in there (`logged_in`); "user" is
+            whom the caller names.
         said: Whom the caller names elsewhere, in the context or as an option; None or "": nobody.
         otherwise: Who it is if nobody is named, of a program that only one person uses; "": then that is an error.
 
@@ -49,7 +50,7 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
         SettingsError: Nobody is named; or two that differ are; or a name is no text of 1 to 200 characters.
     """
     named = {
-        "the log-in": _authenticated(configurable),
+        "the log-in": logged_in(configurable),
         "the context": said or None,
         "configurable": configurable.get("user") or None,
     }
@@ -147,10 +148,3 @@ def user_timeline(timeline: Timeline, settings: Settings, thread: str) -> UserTi
 
     heads, head = (settings.campaign_namespace(name) for name in (HEADS, HEAD))
     return UserTimeline(timeline, thread=thread, heads=heads, fallback=(head, HEAD))
-
-
-def _authenticated(configurable: Mapping[str, Any]) -> Any:
-    """Return the identity of who logged in; None if nobody did, or the server has no log-in."""
-    user = configurable.get("langgraph_auth_user")
-    identity = user.get("identity") if isinstance(user, Mapping) else getattr(user, "identity", None)
-    return identity or configurable.get("langgraph_auth_user_id") or None

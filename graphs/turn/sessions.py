@@ -27,6 +27,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.api_server import CHECKPOINTER
 from questbook.graphs.turn.scope import SettingsT, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import Notice, StateT, TurnState, failure_notice, notice
@@ -157,7 +158,6 @@ _UNKNOWN = (
     "Whether a thread with the id {thread!r} was here before could not be read. If one was and its checkpoints are "
     "gone, its memories may be hidden from now on."
 )
-_CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph hands the run's checkpointer on to subgraphs
 _MOST = 100  # lives of a thread
 
 
@@ -236,7 +236,7 @@ async def _has_earlier(thread: str, checkpoint: str) -> bool:
 
 
 def _saver() -> BaseCheckpointSaver[Any] | None:
-    saver = get_config().get("configurable", {}).get(_CHECKPOINTER)
+    saver = get_config().get("configurable", {}).get(CHECKPOINTER)
     return saver if isinstance(saver, BaseCheckpointSaver) else None
 
 

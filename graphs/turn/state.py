@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
+from questbook.graphs.turn.api_server import RUN_ID
 from questbook.graphs.turn.channels import Branches, Checked, Last, Owner, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_text
 from questbook.memory.timeline.records import Count, shape
@@ -278,7 +279,7 @@ class TurnState(Schema):
     @property
     def run_mark(self) -> str:
         """What tells the server's run with the words of the current turn from every other; "" without a server."""
-        run = (var_child_runnable_config.get() or {}).get("configurable", {}).get("run_id")
+        run = (var_child_runnable_config.get() or {}).get("configurable", {}).get(RUN_ID)
         return branch_name(f"{run}/{self.words}") if run else ""
 
     @property
