@@ -90,14 +90,13 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     Raises:
         CampaignFileError: There is no such campaign, or the file cannot be written.
     """
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         raise CampaignFileError(f"There is nothing to export of campaign {game.context.campaign!r}: it has not begun.")
     threads = await game.threads()
     values: dict[str, JSON] = {}
     # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
-    records = [line async for line in _records(game, store)]
+    records = [line async for line in _records(game)]
     parts = {_RECORDS: records, _VALUES: list(values.values()), _CHECKPOINTS: checkpoints}
     contents = Contents(game.context.campaign, game.machine, saved.turn, len(records), len(checkpoints))
     about: JSON = {"format": _FORMAT, "questbook": __version__, "user": game.context.user, "thread": game.thread_id}
@@ -118,8 +117,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
     about, parts = await asyncio.to_thread(read_archive, path, most_memory)
-    if (store := (await game.load()).store) is None:
-        raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
+    store = await game.store()
     if about["machine"] != game.machine:
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
@@ -241,9 +239,9 @@ class _Move:
         return moved | ({"thread_id": self.thread(str(value["thread_id"]))} if "thread_id" in value else {})
 
 
-async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
+async def _records(game: Game) -> AsyncIterator[JSON]:
     space = game.context.campaign_namespace()
-    async for item in items_under(store, space, refresh_ttl=False):
+    async for item in items_under(await game.store(), space, refresh_ttl=False):
         place = [unescape_label(label) for label in item.namespace[len(space) :]]
         yield {"place": place, "key": item.key, "value": item.value, "index": bool(_SEARCHED & set(place))}
 

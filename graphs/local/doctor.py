@@ -45,8 +45,7 @@ async def unreachable_turns(game: Game) -> str:
     """Say which turns memory knows that no checkpoint of the campaign has; "" if there are none."""
     if (saved := await game.saved_game()) is None:
         return ""
-    store: Any = (await game.load()).store
-    exchanges = items_under(store, game.context.campaign_namespace("exchanges"), refresh_ttl=False)
+    exchanges = items_under(await game.store(), game.context.campaign_namespace("exchanges"), refresh_ttl=False)
     current = set(_keys(saved.values, 0).values())
     turns = {item.key: int(item.value["turn"]) async for item in exchanges if item.key not in current}
     for state in await _states(game) if turns else ():  # mostly they were undone
@@ -64,8 +63,7 @@ async def unreachable_turns(game: Game) -> str:
 async def mend(game: Game) -> str:
     """Do what can be done about the problem of a campaign that nobody plays; return what was done and what is lost."""
     if await game.saved_game() is None:
-        store: Any = (await game.load()).store
-        await store.adelete(_pasts(game), game.thread_id)
+        await (await game.store()).adelete(_pasts(game), game.thread_id)
         lost = "What was said is lost but for its memories, and so are earlier states."
         return f"It goes on from what memory knows. {lost}"
     turns, missing = await _rebuild(game)

@@ -7,13 +7,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
-from questbook.graphs.local.home import Held, Home
+from questbook.graphs.local.home import Held, Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import (
     HomeCheckpointer,
@@ -117,6 +118,10 @@ class Game:
                 _settle_heap()
             return self._graph
 
+    async def store(self) -> BaseStore:
+        """Return the store, which is opened with the graph."""
+        return cast(BaseStore, (await self.load()).store)
+
     async def enter(self) -> bool:
         """Go to where the campaign was left on another thread, such as in Studio, if this one is empty; say whether."""
         if await self.saved_game() is not None:
@@ -146,7 +151,7 @@ class Game:
         module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
         where = question.state.config["configurable"]
         here = ExecutionInfo(where["checkpoint_id"], where.get("checkpoint_ns", ""), "", self.thread_id)
-        runtime = Runtime(context=self.context, store=(await self.load()).store, execution_info=here)
+        runtime = Runtime(context=self.context, store=await self.store(), execution_info=here)
         last = await module.last_prompt(question.state.values, question.node, runtime)
         return events_of_prompt(last["recalled"], last["report"])
 
@@ -261,11 +266,14 @@ def context_class(machine: str) -> type[Settings]:
 
 @asynccontextmanager
 async def open_game(
-    context: Settings, home: Home | None = None, machine: str = "dungeon_master"
+    context: Settings, home: Home | None = None, machine: str = "dungeon_master", *, holds: bool = False
 ) -> AsyncIterator[Game]:
     """Open the campaign that the settings name in this process, by default of the home that `find_home` finds.
 
+    With `holds`, this process holds it meanwhile, so that no other one plays it.
+
     Raises:
+        CampaignBusyError: Another process holds it.
         HomeError: The data cannot be read or written.
         SettingsError: Neither the settings nor the environment name the user.
     """
@@ -273,9 +281,12 @@ async def open_game(
     context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
     home = home if home is not None else await asyncio.to_thread(find_home)
     async with AsyncExitStack() as resources:
+        holding = hold_campaign(home, context.user or "", context.campaign) if holds else None
+        held = await resources.enter_async_context(holding) if holding else None
         await home.check()  # a damaged file is reported before the first turn
         checkpointer = await resources.enter_async_context(home.open_checkpointer())
         game = Game(context, checkpointer, home, resources, machine)
+        game.held = held
         try:
             yield game
         finally:

@@ -36,8 +36,7 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
     if words is None and flags.campaign is None and not flags.player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
-    home = await asyncio.to_thread(find_home)
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+    async with open_game(context, holds=True) as game:
         if words is None:
             result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
         elif yes or await ask((found := await find_words(game, words)).lines):

@@ -18,7 +18,7 @@ from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError, hold_campaign
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.screen import Screen, notice_text
@@ -161,9 +161,7 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     """
     live, home, partner = flags.live, find_home(), partner or DUNGEON_MASTER
     hint = await minilm_hint(home, context.embeddings, only_first=True) if live else ""
-    holding = hold_campaign(home, context.user, context.campaign)
-    async with holding as held, open_game(context, home, partner.machine) as game:
-        game.held = held
+    async with open_game(context, home, partner.machine, holds=True) as game:
         words = {name: command.words for name, command in partner.commands.items()}
         source = Keyboard(home, words) if live else Pipe()
         await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import hold_campaign
-from questbook.graphs.local.homes import find_home
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal
 
@@ -38,8 +36,7 @@ async def rewind(context: Settings, flags: argparse.Namespace) -> None:
         HistoryError: There is no such turn on the line of the campaign.
         QuestbookError: The campaign is being played, or its data cannot be read.
     """
-    home = find_home()
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+    async with open_game(context, holds=True) as game:
         await game.enter()
         _show_position(Screen(live=flags.live), await (await game.history()).rewind(flags.to))
 

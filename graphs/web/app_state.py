@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment
 from markupsafe import Markup
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
@@ -32,6 +34,7 @@ from questbook.memory.timeline.namespaces import escape_label, unescape_label
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
 _SHORTENED = ("", ".", "..")
+Act = Callable[[Request, OpenCampaign, FormData], Awaitable[Response | None]]
 
 
 @dataclass
@@ -121,6 +124,25 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     campaign = await state.pool.get(request.scope, name, machine, owner)
     about(user=owner, campaign=campaign.game.context.campaign, thread_id=campaign.game.thread_id)
     return campaign
+
+
+def shows(path: str, show: Callable[[Request, OpenCampaign], Awaitable[Response]], *, own: bool = False) -> Route:
+    """Return the route of what is shown of a campaign (`campaign_of`)."""
+
+    async def endpoint(request: Request) -> Response:
+        return await show(request, await campaign_of(request, own=own))
+
+    return Route(path, endpoint)
+
+
+def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> Route:
+    """Return the route of what a form does with a campaign (`campaign_of`); where that returns nothing, 204 does."""
+
+    async def endpoint(request: Request) -> Response:
+        campaign = await campaign_of(request, own=own)
+        return await act(request, campaign, await request.form()) or Response(status_code=204)
+
+    return Route(path, endpoint, methods=["GET", "POST"] if also_get else ["POST"])
 
 
 async def check_kept(request: Request, *, is_new: bool = False) -> None:

@@ -21,7 +21,7 @@ from questbook.graphs.interface.forgetting import forgetting_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
-from questbook.graphs.web.app_state import campaign_of, check_kept, html, note, state_of
+from questbook.graphs.web.app_state import acts, campaign_of, check_kept, html, note, shows, state_of
 from questbook.graphs.web.campaign_pool import (
     COMPANION,
     GAME,
@@ -97,14 +97,13 @@ async def bring(request: Request) -> Response:
     return redirect(state.url_of(campaign) + "/")
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request, campaign: OpenCampaign) -> Response:
     """Show the settings."""
-    return html(request, "settings.html", await _values(request, await campaign_of(request, own=True)))
+    return html(request, "settings.html", await _values(request, campaign))
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     game, settings = campaign.game, _settings_of(form)
     base = state_of(request).context.model_copy(update={"user": game.context.user})
     try:
@@ -122,9 +121,8 @@ async def change(request: Request) -> Response:
     return html(request, "done.html", {"text": "The next turn is played with these settings."})
 
 
-async def share(request: Request) -> Response:
+async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Share the campaign with the people that a form names, and with nobody else."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     names = (" ".join(name.split()) for name in str(form.get("guests", "")).split(","))
     guests = list(dict.fromkeys(filter(None, names)))
     if not state_of(request).log_in or len(guests) > _MOST_GUESTS or any(len(name) > _LONGEST_GUEST for name in guests):
@@ -137,17 +135,15 @@ async def share(request: Request) -> Response:
     return html(request, "done.html", {"text": text})
 
 
-async def put_away_or_back(request: Request) -> Response:
+async def put_away_or_back(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Put the campaign away, or back."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     await change_record(campaign.game, {"put_away": form.get("away") == "1"})
     return redirect(f"{state_of(request).root}/")
 
 
-async def rename(request: Request) -> Response:
+async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Give the campaign another name: export it, import it under the new name, and forget the old one."""
-    campaign, form, state = await campaign_of(request, own=True), await request.form(), state_of(request)
-    name, game = short_name(form.get("name")), campaign.game
+    name, game, state = short_name(form.get("name")), campaign.game, state_of(request)
     user, old = game.context.user, game.context.campaign
     if not name:
         raise InputError("A campaign needs a name.")
@@ -166,9 +162,8 @@ async def rename(request: Request) -> Response:
     return redirect(state.url_of(other) + "/")
 
 
-async def export(request: Request) -> Response:
+async def export(request: Request, campaign: OpenCampaign) -> Response:
     """Send the campaign as one file, after the reply that is coming."""
-    campaign = await campaign_of(request, own=True)
     await note(request, "export")
     await campaign.wait_for_reply(_REPLY_SECONDS)
     directory = await asyncio.to_thread(tempfile.mkdtemp)
@@ -200,34 +195,31 @@ async def bring_lore(request: Request) -> Response:
                         place = directory / str(number) / name
                         await asyncio.to_thread(place.parent.mkdir)
                     paths.append(await save(upload, place))
-            store, context = (await campaign.game.load()).store, campaign.game.context
-            if store is not None and paths:
-                async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
-                    pieces = f", {done.file.pieces} pieces" if done.file else ""
-                    reason = f". {done.reason}" if done.reason else ""
-                    lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
+            store, context = await campaign.game.store(), campaign.game.context
+            async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
+                pieces = f", {done.file.pieces} pieces" if done.file else ""
+                reason = f". {done.reason}" if done.reason else ""
+                lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
     return html(request, "lore.html", await _values(request, campaign) | {"lines": lines})
 
 
-async def drop_lore(request: Request) -> Response:
+async def drop_lore(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Remove a file from the campaign's lore."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
-    store, context, name = (await campaign.game.load()).store, campaign.game.context, str(form.get("name", ""))
-    if store is not None:
-        await remove_lore(store, context.user, context.campaign, name)
+    store, context, name = await campaign.game.store(), campaign.game.context, str(form.get("name", ""))
+    await remove_lore(store, context.user, context.campaign, name)
     return html(request, "lore.html", await _values(request, campaign) | {"lines": [f"{name}: removed"]})
 
 
 ROUTES = [Route("/", show_all), Route("/new", new), Route("/import", bring, methods=["POST"])]
 OF_ONE = [
-    Route("/settings", show),
-    Route("/settings", change, methods=["POST"]),
-    Route("/share", share, methods=["POST"]),
-    Route("/put-away", put_away_or_back, methods=["POST"]),
-    Route("/rename", rename, methods=["POST"]),
-    Route("/export", export),
+    shows("/settings", show, own=True),
+    acts("/settings", change, own=True),
+    acts("/share", share, own=True),
+    acts("/put-away", put_away_or_back, own=True),
+    acts("/rename", rename, own=True),
+    shows("/export", export, own=True),
     Route("/lore", bring_lore, methods=["POST"]),
-    Route("/lore/remove", drop_lore, methods=["POST"]),
+    acts("/lore/remove", drop_lore, own=True),
 ]
 """Below the path of a campaign."""
 
@@ -263,20 +255,20 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     state, game, context = state_of(request), campaign.game, campaign.game.context
     user, name = context.user, context.campaign
     own = await settings_of(state.home, user, name)
-    store = (await game.load()).store if game.machine == GAME else None
+    is_game = game.machine == GAME
     fields = type(context).model_fields
     return {
         "campaign": assistant_name(name),
-        "is_game": game.machine == GAME,
+        "is_game": is_game,
         "has_begun": await game.saved_game() is not None,
         "settings": [
             (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
             for field in SETTINGS if field in fields
         ],
         "is_away": name in await put_away(state.home, user),
-        "can_share": state.log_in and game.machine == GAME,
+        "can_share": state.log_in and is_game,
         "guests": ", ".join(await guests_of(state.home, user, name)),
-        "files": await list_lore(store, user, name) if store is not None else [],
+        "files": await list_lore(await game.store(), user, name) if is_game else [],
         "lines": [],
         "default_model": Context.model_fields["model"].default,
     }  # fmt: skip

@@ -11,16 +11,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
 
 from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.graphs.web.app_state import campaign_of, html
-from questbook.graphs.web.play import DONE
+from questbook.graphs.web.app_state import acts, html, shows
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook, by_engine
 from questbook.types import JSON
 
@@ -113,10 +113,9 @@ _LONGEST_NAME = 80
 _MOST_CAUSES = 4  # turns that are named
 
 
-async def field(request: Request) -> Response:
+async def field(request: Request, campaign: OpenCampaign) -> Response:
     """Show a field's card: its value, a control for it, and where it comes from."""
-    game = (await campaign_of(request)).game
-    page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
+    page, names, game = request.query_params.get("page", ""), request.query_params.getlist("path"), campaign.game
     part, saved = part_at(page, names), await game.saved_game()
     if part is None or not names or saved is None:
         return html(request, "problem.html", {"text": "There is nothing here that can be changed."}, 404)
@@ -129,35 +128,31 @@ async def field(request: Request) -> Response:
     return html(request, "card.html", values)
 
 
-async def change(request: Request) -> Response:
+async def change(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Change or delete a field, or add an entry to a list."""
-    campaign, form = await campaign_of(request), await request.form()
     page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
     part, saved = part_at(page, names), await campaign.game.saved_game()
     if part is None or not names or saved is None:
-        return HTMLResponse("There is no such field.", 404)
+        raise HTTPException(404, "There is no such field.")
     value: Any = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     if part.kind == "list" and not form.get("delete"):
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
     _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})
-    return DONE
 
 
-async def core(request: Request) -> Response:
+async def core(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Change a section of core memory."""
-    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved = await campaign.game.saved_game()
         if saved is None or "core" not in saved.values:
             raise InputError("Core memory is a companion's, and begins with your first message to it.")
         patch = _core_patch(CoreNotebook.load(saved.values.get("core")), form)
         await (await campaign.game.history()).write({"core": patch})
-    return DONE
 
 
-ROUTES = [Route("/field", field), Route("/page", change, methods=["POST"]), Route("/core", core, methods=["POST"])]
+ROUTES = [shows("/field", field), acts("/page", change), acts("/core", core)]
 """Below the path of a campaign."""
 
 

@@ -50,10 +50,10 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
 
 async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
     """Return some turns before a turn, on the way to where the campaign is, from memory; the earliest first."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return []
-    timeline = remembered_timeline(saved.values)  # a turn without a place has the number of one that was given up
+    store, timeline = await game.store(), remembered_timeline(saved.values)
+    # A turn without a place has the number of one that was given up.
     turn = min(turn, max((through for _, through in timeline), default=0) + 1)
     space = game.context.campaign_namespace("exchanges")
     keys = [record_key(branch_of(timeline, n), n, "exchange") for n in range(max(1, turn - SHOWN_AT_FIRST), turn)]
@@ -63,11 +63,10 @@ async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
 
 async def records_of(game: Game) -> list[JSON]:
     """Return the records of all turns on the way to where the campaign is, the earliest first."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return []
     space = game.context.campaign_namespace("exchanges")
-    return [item.value for item in await list_visible(store, space, remembered_timeline(saved.values))]
+    return [item.value for item in await list_visible(await game.store(), space, remembered_timeline(saved.values))]
 
 
 class Undo(NamedTuple):
@@ -98,9 +97,9 @@ async def takes_of(game: Game) -> list[Take]:
     saved = await game.saved_game()
     if saved is None or not game.is_loaded or saved.values.get("remembered_through") != saved.turn:
         return []
-    store, timeline = (await game.load()).store, read_timeline(saved.values)
+    store, timeline = await game.store(), read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
-    items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
+    items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES)
     turns = [PlayedTurn.of(item.value) for item in items]
     here = (branch_of(timeline, saved.turn), saved.turn)
     last = next((turn for turn in turns if turn.key == here), None)
