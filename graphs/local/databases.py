@@ -34,11 +34,7 @@ _LOCK_SECONDS = 30.0
 
 @asynccontextmanager
 async def open_checkpointer(file: Path) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer of a database file.
-
-    Raises:
-        HomeError: The file cannot be used; it is not changed.
-    """
+    """Open the checkpointer of a database file; a file that cannot be used is not changed."""
     await asyncio.to_thread(create_database, file)
     with _explain_errors(file):
         async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
@@ -71,7 +67,7 @@ async def open_store(
     index: "StoreIndex | IndexConfig | None" = None,
     ttl: TTLConfig | None = None,
 ) -> AsyncIterator["FaissStore"]:
-    """Open the semantic store.
+    """Open the semantic store; a file that cannot be used is not changed.
 
     Args:
         file: The database file.
@@ -80,10 +76,6 @@ async def open_store(
         known: Vectors by text that this embedder has made before, so that it need not make them again.
         index: What is embedded and indexed; None: `text`, with that embedder.
         ttl: LangGraph's settings for items that expire; times in minutes.
-
-    Raises:
-        HomeError: The file cannot be used; it is not changed.
-        StoreError: The store refused it for another reason, there is no such embedder, or it cannot be used here.
     """
     # numpy and FAISS take a while to import: not before they are needed, and not in the event loop.
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")

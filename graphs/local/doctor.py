@@ -126,10 +126,9 @@ async def _head_of(game: Game) -> JSON | None:
 
 
 async def _known_turns(game: Game) -> set[str]:
-    """Return the keys of the exchanges that memory knows or once knew.
+    """Return the keys of the exchanges of the turns that memory knows or once knew: those forgotten or retracted, too.
 
-    It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
-    its exchange was deleted.
+    Of a turn whose exchange was deleted, its claim is left.
     """
     known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):

@@ -82,8 +82,7 @@ class Game:
     async def saved_game(self) -> SavedGame | None:
         """Return what the campaign's last checkpoint says; None before the first message.
 
-        Raises:
-            UnreadableError: Another graph wrote it, or it is another person's.
+        If another graph wrote it, or it is another person's, that is an UnreadableError.
         """
         saved = await read_saved_game(self.checkpointer, self.thread_id)
         if saved and (others := saved.users - {self.context.user}):
@@ -193,23 +192,14 @@ class Game:
         return self._play(None, config)
 
     async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
-        """Play the last turn again: other words, and with `dice` other rolls.
-
-        Raises:
-            HistoryError: There is no reply to replace.
-        """
+        """Play the last turn again: other words, and with `dice` other rolls; a HistoryError, if there is no reply."""
         replay = await (await self.history()).retry(dice=dice)
         async with aclosing(self._play(None, replay.config, replay.context)) as events:
             async for event in events:
                 yield event
 
     async def edit(self, text: str) -> AsyncGenerator[Event]:
-        """Play the last turn again with another message of the player.
-
-        Raises:
-            HistoryError: There is no message to change.
-            InputError: The message cannot be played.
-        """
+        """Play the last turn again with another message of the player; a HistoryError, if there is none."""
         last = await (await self.history()).last_message()
         async with aclosing(self._play(_message(text), last.config)) as events:
             async for event in events:
@@ -270,10 +260,9 @@ async def open_game(
 ) -> AsyncIterator[Game]:
     """Open the campaign that the settings name in this process, by default of the home that `find_home` finds.
 
-    With `holds`, this process holds it meanwhile, so that no other one plays it.
+    With `holds`, this process holds it meanwhile (`hold_campaign`), so that no other one plays it.
 
     Raises:
-        CampaignBusyError: Another process holds it.
         HomeError: The data cannot be read or written.
         SettingsError: Neither the settings nor the environment name the user.
     """

@@ -4,17 +4,19 @@
 blobs of a channel of their own, by digest, in the same thread and namespace. Everything else is as LangGraph has it.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_id,
     get_serializable_checkpoint_metadata,
@@ -32,10 +34,6 @@ from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
 MESSAGES, PART = "messages", "messages/part"
 LISTED = "listed"  # type of a blob of digests
@@ -190,11 +188,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint.
-
-        Raises:
-            InputError: A run that began at an earlier checkpoint, and has ended, begins there again.
-        """
+        """Save a checkpoint, as `Checkpointer.aput` does."""
         place, parent = place_of(config), get_checkpoint_id(config)
         notes = {
             name: note for name, note in get_serializable_checkpoint_metadata(config, metadata).items() if name != OWNER

@@ -5,18 +5,19 @@ session. That one must reach PostgreSQL itself or a proxy in session mode; PgBou
 statement another session, and the lock with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import TTLConfig
+from langgraph.store.postgres.base import PostgresIndexConfig
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -34,11 +35,6 @@ from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store import postgres_store
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from langgraph.store.base import TTLConfig
-    from langgraph.store.postgres.base import PostgresIndexConfig
 
 SCHEMA = 1
 """Version of the tables. A program opens a database of at least this version that says it may (`oldest_reader`)."""
@@ -114,11 +110,7 @@ class PostgresHome:
         index: Any = None,
         ttl: TTLConfig | None = None,
     ) -> AsyncIterator[postgres_store.HybridPostgresStore]:
-        """Open the memories.
-
-        Raises:
-            EmbedderChangedError: They were made with another embedder.
-        """
+        """Open the memories; those that were made with another embedder are refused."""
         async with self._connections() as connections:
             made_with = await self.read_embedder()
             if index is None:
@@ -144,7 +136,7 @@ class PostgresHome:
         return ""
 
     @asynccontextmanager
-    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[HeldLock]:
+    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator["HeldLock"]:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""
         async with self._connections():
             held = HeldLock(locks_of(self.url), lock, busy)
@@ -204,7 +196,7 @@ class PostgresHome:
         label = escape_label(user)
         return int((await self._rows(_SIZE_OF, list(threads), label, f"{_literal(label)}.%"))[0]["size"])
 
-    def sessions(self) -> PostgresSessions:
+    def sessions(self) -> "PostgresSessions":
         """Return those of the database."""
         return PostgresSessions(self)
 
@@ -221,12 +213,8 @@ class PostgresHome:
     async def migrate(self, embeddings: Embeddings | str | None = None) -> list[str]:
         """Make or renew the tables, which may be repeated, also by several at once; return what was done.
 
-        Args:
-            embeddings: The embedder of a new database, or its name; None: that of the settings.
-
-        Raises:
-            HomeError: A newer version of Questbook made the tables, or the database refuses.
-            EmbedderChangedError: The tables are there, and were made for another embedder.
+        `embeddings` is the embedder of a new database, or its name; None: that of the settings. Tables that a newer
+        version made, or that were made for another embedder, are refused.
         """
         with explained(self.name):
             async with await self._connect() as connection:
@@ -258,7 +246,7 @@ class PostgresHome:
         return [f"{name}: {now[name]}" for name in sorted(changed)]
 
     @asynccontextmanager
-    async def _connections(self) -> AsyncIterator[_Connections]:
+    async def _connections(self) -> AsyncIterator["_Connections"]:
         loop = asyncio.get_running_loop()
         connections = self._by_loop.setdefault(loop, _Connections())
         async with connections.changing:
@@ -275,7 +263,7 @@ class PostgresHome:
                     await connections.pool.close()
                     await asyncio.to_thread(locks_of(self.url).close_if_idle)
 
-    async def _begin(self, connections: _Connections) -> None:
+    async def _begin(self, connections: "_Connections") -> None:
         async with await self._connect() as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:

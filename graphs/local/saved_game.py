@@ -6,10 +6,11 @@ import logging
 import sqlite3
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from questbook.graphs.errors import InputError, UnreadableError
@@ -159,9 +160,6 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
         """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
 
         LangGraph's server calls this. `questbook.graphs.pruning` can keep more.
-
-        Raises:
-            ValueError: There is no such strategy.
         """
         if strategy not in ("delete", "keep_latest"):
             raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
@@ -174,6 +172,14 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
             pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
             await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
+    async def aput_all_writes(self, config: RunnableConfig, writes: Iterable[tuple[str, str, Any]]) -> None:
+        """Save a checkpoint's pending writes, each with its task; those of a task are counted, so they come together."""
+        tasks: dict[str, list[tuple[str, Any]]] = {}
+        for task, channel, value in writes:
+            tasks.setdefault(task, []).append((channel, value))
+        for task, own in tasks.items():
+            await self.aput_writes(config, own, task)
+
     def caller(self) -> str | None:
         """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
         return self.log_in() if self.log_in else None
@@ -183,15 +189,10 @@ def is_of_another(began: Mapping[str, Any] | None, caller: str | None) -> bool:
     """Whether another user than a server's caller began a thread on the page or in the terminal.
 
     Its id can be computed, and the server's own rules know nothing of it: a caller could make a thread of the server
-    with the same id. Whose a thread is that began over the server, those rules say.
-
-    Args:
-        began: Metadata of the thread's first checkpoint; None: it has none.
-        caller: Who logged in, "" without a name; None: there is no caller.
+    with the same id. Whose a thread is that began over the server, those rules say. `began` is the metadata of the
+    thread's first checkpoint; `caller` is as `HomeCheckpointer.log_in` returns it.
     """
-    if (
-        caller is None or began is None or not began.keys() >= {"user", "campaign"}
-    ):  # page and terminal always give both
+    if caller is None or began is None or not began.keys() >= {"user", "campaign"}:  # page and terminal give both
         return False
     return not began.get(OWNER) and bool(began["user"] != caller)
 
@@ -206,11 +207,7 @@ def check_caller(thread: str, began: Mapping[str, Any] | None, caller: str | Non
 async def read_saved_game(
     checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = ""
 ) -> SavedGame | None:
-    """Read a checkpoint of a thread, by default the last; None if there is no such checkpoint.
-
-    Raises:
-        UnreadableError: It is damaged.
-    """
+    """Read a checkpoint of a thread, by default the last; None if there is none, and an error if it is damaged."""
     where = {"thread_id": thread_id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})
     try:
         checkpoint = await checkpointer.aget_tuple({"configurable": where})

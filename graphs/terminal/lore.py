@@ -26,11 +26,6 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
     """Do what `questbook lore` asks for; return whether all of it was done.
 
     A game that is being played knows the files from its next turn on.
-
-    Raises:
-        HomeError: The data cannot be used.
-        StoreError: The store failed. What was reported as done is done.
-        CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
     """
     home = await asyncio.to_thread(find_home)
     known = await asyncio.to_thread(_vectors, flags.what) if flags.vectors else {}

@@ -107,11 +107,7 @@ def state_of(request: Request) -> AppState:
 async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     """Return the campaign, or companion, that a request names; it stays open while the request lasts.
 
-    With `own` only the owner may do this, not those with whom they share the campaign.
-
-    Raises:
-        HTTPException: It is another person's.
-        CampaignBusyError: A terminal plays it.
+    An HTTPException refuses another person's; with `own`, also those with whom the owner shares it.
     """
     state = state_of(request)
     machine, owner, name = state.named(request)
@@ -146,11 +142,7 @@ def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> R
 
 
 async def check_kept(request: Request, *, is_new: bool = False) -> None:
-    """Check, where people sign in, what the owner of a request's campaign keeps, before it becomes more.
-
-    Raises:
-        TooMuchError: It is too much; or with `is_new`, they have too many campaigns to begin one.
-    """
+    """Refuse to let what a request's owner keeps become more, where people sign in and it is too much already."""
     state = state_of(request)
     if state.quotas:
         owner = state.named(request)[1] if "campaign" in request.path_params else state.person(request)

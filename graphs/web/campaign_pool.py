@@ -107,9 +107,8 @@ class CampaignPool:
         a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
-            BusyError: Too many are open, and nobody has more than who asks.
-            TooMuchError: Too many are open for who asks.
-            CampaignBusyError: A terminal plays it.
+            BusyError, TooMuchError: Too many are open, for all or for who asks.
+            CampaignBusyError: Another process plays it.
             HTTPException: It is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
@@ -241,11 +240,7 @@ def who_gives_way(holders: Iterable[str], person: str) -> str | None:
 
 
 def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:
-    """Return the settings of a game, or of a companion: those of all campaigns, and its own.
-
-    Raises:
-        SettingsError: One of `settings` is not allowed.
-    """
+    """Return the settings of a game, or of a companion: those of all campaigns, and its own, which are checked."""
     if "weights" in settings:
         settings = settings | {"weights": context.weights.model_dump() | settings["weights"]}
     if machine == GAME:

@@ -94,11 +94,7 @@ def patch_of(names: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def read_value(part: Part, text: str) -> Any:
-    """Read what a person wrote into a field: nothing deletes it.
-
-    Raises:
-        InputError: It is no whole number, in a field that holds one.
-    """
+    """Read what a person wrote into a field: nothing deletes it; what is no number is refused where one belongs."""
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
@@ -185,12 +181,7 @@ async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = T
 
 
 def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
-    """Refuse what the page would correct: a model is corrected without a word, a person is asked.
-
-    Raises:
-        InputError: Another value would be written.
-        PatchError: None would.
-    """
+    """Refuse what the page would correct: a model is corrected without a word, a person is asked."""
     change = page.apply(patch_of(names, value), by_model=False)
     if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
         nearest: Any = change.page.as_json()
@@ -200,11 +191,7 @@ def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
-    """Make the patch of a list that adds what a form says.
-
-    Raises:
-        InputError: It has no name, or the list has one of that name.
-    """
+    """Make the patch of a list that adds what a form says, under a name that the list does not have yet."""
     name = " ".join(str(form.get("name", "")).split())
     if not name or len(name) > _LONGEST_NAME:
         raise InputError(f"A new entry needs a name of 1 to {_LONGEST_NAME} characters, got {name!r:.100}.")

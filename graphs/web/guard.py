@@ -35,11 +35,7 @@ class UploadLimitError(Exception):
 
 
 class LimitedBody:
-    """The body of a request, as it comes.
-
-    Raises:
-        UploadLimitError: The request says that it sends too much.
-    """
+    """The body of a request, as it comes; an UploadLimitError says that it is too much, or takes too long."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -51,11 +47,7 @@ class LimitedBody:
         self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
 
     async def receive(self) -> Message:
-        """Return the next part; after the last one, wait for the end of the connection.
-
-        Raises:
-            UploadLimitError: It is too much, or takes too long.
-        """
+        """Return the next part; after the last one, wait for the end of the connection."""
         if self._put_back is not None:
             message, self._put_back = self._put_back, None
             return message
@@ -108,8 +100,7 @@ class PageGuard:
         app: What it guards.
         secret: What makes the tokens that pages of ours send with each change.
         sign_in: Says who asks; None: nobody signs in here, and only this computer's names are served.
-        root: As `create_app` takes it; with one, the other server checks the host.
-        log_in: As there; a request for which the other server names nobody is refused.
+        root, log_in: As in `create_app`: the other server checks the host, and names who asks, or they are refused.
         limits: How often people may ask; None: as often as they like.
     """
 

@@ -42,11 +42,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: One is no whole number from 1 on.
-        """
+        """Read the settings; a SettingsError says which is no whole number from 1 on."""
         given = {field: variables.get(f"{_PREFIX}{field.upper()}", "").strip() for field in cls._fields}
         for field, text in given.items():
             if text and not (text.isascii() and text.isdecimal() and int(text[:12]) > 0 and len(text) < 12):

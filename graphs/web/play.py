@@ -144,11 +144,7 @@ ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/ev
 
 
 async def _check_quotas(request: Request, campaign: OpenCampaign) -> None:
-    """Check whether who asks may play a turn, and its owner keep one more.
-
-    Raises:
-        TooMuchError: They may not.
-    """
+    """Check whether who asks may play a turn, and its owner keep one more."""
     if quotas := state_of(request).quotas:
         quotas.check_turn(request.scope[PERSON])
         await check_kept(request, is_new=campaign.is_new and await campaign.game.saved_game() is None)
@@ -164,11 +160,7 @@ async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
 
 
 async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
-    """Refuse what is meant for a turn that is no longer the last one, because others have played on or gone elsewhere.
-
-    Raises:
-        InputError: It is not.
-    """
+    """Refuse what is meant for a turn that is not the last one any more: others have played on, or gone elsewhere."""
     saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
         problem = f"This is for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed."

@@ -50,14 +50,7 @@ class People:
 
 
 class SignIn:
-    """Sign-in, sign-out, and who asks.
-
-    Args:
-        check: Says whose a token is.
-        sessions: Those of this home.
-        audit: Where it is written down.
-        limits: How often one address, and one person, may sign in.
-    """
+    """Sign-in, sign-out, and who asks: `check` says whose a token is, `audit` is told, `limits` say how often."""
 
     def __init__(self, check: TokenCheck, sessions: Sessions, audit: AuditLog, limits: Limits) -> None:
         self._check, self._sessions, self._audit = check, sessions, audit

@@ -111,9 +111,6 @@ async def rewrite_reply(history: "History", text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
     None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.
-
-    Raises:
-        HistoryError: There is no reply.
     """
     from langchain_core.messages import AIMessage
 
