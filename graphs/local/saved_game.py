@@ -173,7 +173,7 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
             await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
     async def aput_all_writes(self, config: RunnableConfig, writes: Iterable[tuple[str, str, Any]]) -> None:
-        """Save a checkpoint's pending writes, each with its task; those of a task are counted, so they come together."""
+        """Save a checkpoint's pending writes, each with its task; those of a task are counted, so they come at once."""
         tasks: dict[str, list[tuple[str, Any]]] = {}
         for task, channel, value in writes:
             tasks.setdefault(task, []).append((channel, value))

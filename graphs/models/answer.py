@@ -65,7 +65,7 @@ class Guard:
         again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
             The new answer goes on behind that. Without messages, the answer ends there.
         hidden: Names of tools whose calls must not be streamed.
-        marker: Marks what must not pass for true; None: nothing is marked.
+        marker: Marks what must not pass for true.
 
     Attributes:
         whole: Sum of what the model sent, the second time if it was asked again; None before the first piece.
@@ -211,11 +211,8 @@ async def ask(
         tags: Tags of the run.
         timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
             time-out, which counts for each try.
-        guard: Judges the answer while it comes, and says afterwards why it ended. None: one that only limits its
-            length.
-
-    Returns:
-        The whole answer; one that the guard has ended, with the text that has left, and no calls beside a text.
+        guard: Judges the answer while it comes, and says afterwards why it ended; one that it has ended has the text
+            that has left, and no calls beside a text. None: only its length is limited.
 
     Raises:
         ModelError: The model refused, failed, or said nothing twice.

@@ -242,8 +242,7 @@ class _Values:
 def check_calls(made: Iterable[tuple[str | None, Any, str | None]]) -> tuple[list[ToolCall], list[InvalidToolCall]]:
     """Return the calls whose arguments are a JSON object, and the others with what is wrong; nothing is completed.
 
-    Args:
-        made: Name, arguments (a value, or its JSON) and id of each call.
+    `made` has name, arguments (a value, or its JSON) and id of each call.
     """
     calls, broken = list[ToolCall](), list[InvalidToolCall]()
     for name, arguments, identity in made:

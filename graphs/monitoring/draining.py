@@ -23,11 +23,7 @@ _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another p
 
 
 class Drain:
-    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none is begun any more.
-
-    Raises:
-        SettingsError: The environment says no number of seconds.
-    """
+    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none begins any more."""
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False
@@ -45,11 +41,7 @@ class Drain:
         return self.has_begun and (not self._is_busy() or time.monotonic() > self._ends)
 
     def check(self) -> None:
-        """Refuse what may begin a turn.
-
-        Raises:
-            HTTPException: The server is about to stop; status 503.
-        """
+        """Refuse what may begin a turn, with status 503, once the server is about to stop."""
         if self.has_begun:
             raise HTTPException(503, _REFUSAL, _HEADERS)
 
