@@ -20,6 +20,7 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
+from questbook.memory.embeddings.minilm import steps_to_minilm
 from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ async def knows_meaning(home: Home, name: str) -> bool:
         return not name.startswith(_WORDS_ONLY)
     if made_with := await home.read_embedder():
         return not made_with.startswith(_WORDS_ONLY)
-    from questbook.memory.embeddings.minilm import steps_to_minilm
-
     return not steps_to_minilm()
 
 
@@ -149,8 +148,6 @@ async def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str
     """
     if name != AUTO or (only_first and await home.has_begun()) or await knows_meaning(home, name):
         return ""
-    from questbook.memory.embeddings.minilm import steps_to_minilm
-
     steps = steps_to_minilm()
     if await home.read_embedder():
         steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
+from pydantic import ValidationError
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
@@ -233,8 +234,6 @@ class Game:
             await (await self.history(only_looks=True)).take_back()
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
-        from pydantic import ValidationError  # loaded already, with the graph
-
         try:
             async for event in read_stream(stream):
                 yield event

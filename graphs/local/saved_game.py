@@ -8,17 +8,16 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from questbook.graphs.errors import InputError, UnreadableError
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.turn.player_view import PlayerView
-    from questbook.notebooks import CharacterNotebook, StateNotebook
 
 OWNER = "questbook_owner"
 """Key of a checkpoint's metadata: who began the thread, on a server with a log-in. No caller can write it."""
@@ -88,24 +87,18 @@ class SavedGame(NamedTuple):
         return next((machine for channel, machine in channels.items() if channel in self.values), "")
 
     @property
-    def view(self) -> "PlayerView":
+    def view(self) -> PlayerView:
         """What the player may see of it; the terminal shows nothing else."""
-        from questbook.graphs.turn.player_view import PlayerView
-
         return PlayerView.of(self.values)
 
     @property
-    def character(self) -> "CharacterNotebook":
+    def character(self) -> CharacterNotebook:
         """Who plays."""
-        from questbook.notebooks import CharacterNotebook  # pydantic: only when a page is read
-
         return CharacterNotebook.load(self.values.get("character"))
 
     @property
-    def quest(self) -> "StateNotebook":
+    def quest(self) -> StateNotebook:
         """Where the story stands."""
-        from questbook.notebooks import StateNotebook
-
         return StateNotebook.load(self.values.get("quest"))
 
     @property
@@ -123,8 +116,6 @@ class SavedGame(NamedTuple):
     @property
     def unanswered(self) -> str | None:
         """The player's message that has no reply yet, if there is one."""
-        from langchain_core.messages import convert_to_messages
-
         messages = [*(self.values.get("messages") or []), *convert_to_messages(self.unread)]
         if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
             return None

@@ -23,7 +23,7 @@ _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another p
 
 
 class Drain:
-    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none begins any more."""
+    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none begins now."""
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False

@@ -7,19 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
+from questbook.graphs.history.tree import PlayedTurn, Stretch, branch_names, last_of_lines, stretches
 from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import open_game
+from questbook.graphs.terminal.pages import difference_rows
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal
 from questbook.memory.timeline.timeline import Segment
 
-# The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
+# The history comes with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
     from rich.tree import Tree
 
     from questbook.graphs.history.history import History
-    from questbook.graphs.history.tree import PlayedTurn, Stretch
     from questbook.graphs.history.view import Position
     from questbook.graphs.settings import Settings
 
@@ -100,8 +101,6 @@ async def _go(terminal: Terminal, rest: str) -> None:
 
 
 async def _diff(terminal: Terminal, rest: str) -> None:
-    from questbook.graphs.terminal.pages import difference_rows
-
     screen, history = terminal.screen, await terminal.game.history(only_looks=True)
     if not (names := await _one_or_two_names(history, rest)):
         raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
@@ -146,8 +145,6 @@ async def _position(terminal: Terminal) -> "Position":
 
 async def _one_or_two_names(history: "History", text: str) -> tuple[str, str] | None:
     """Read one or two names of lines, branches or turns; names of several words may be written without quotes."""
-    from questbook.graphs.history.tree import branch_names
-
     try:
         words = shlex.split(text)
     except ValueError:  # a lone quote or apostrophe
@@ -166,7 +163,7 @@ def _label_of(name: str) -> str:
 
 def draw_tree(
     title: str,
-    turns: "Sequence[PlayedTurn]",
+    turns: Sequence[PlayedTurn],
     current: Segment | None,
     line_names: Mapping[str, Segment],
     thread: str,
@@ -177,8 +174,6 @@ def draw_tree(
     """
     from rich.text import Text
     from rich.tree import Tree
-
-    from questbook.graphs.history.tree import last_of_lines, stretches
 
     played = last_of_lines(turns)
     unplayed = {at: name for name, at in line_names.items() if name not in played}
@@ -195,7 +190,7 @@ def draw_tree(
 
 
 def _parts_of(
-    stretch: "Stretch", current: Segment | None, unplayed: Mapping[Segment, str], thread: str
+    stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what the tree says of a stretch, each part with its style."""
     first, last = stretch.turns[0], stretch.turns[-1]
@@ -212,7 +207,7 @@ def _parts_of(
     yield f" · {quote(plain(last.reply), _TREE_TEXT_WIDTH)}", "dim"
 
 
-def _line_names(stretch: "Stretch") -> str:
+def _line_names(stretch: Stretch) -> str:
     """Return the lines of a stretch, or what `History.go` takes if no line's name leads to its end."""
     (first, _), *more = stretch.lines.items()
     names = one_line(first, _NAME_WIDTH)

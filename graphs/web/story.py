@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import HistoryError
@@ -11,6 +12,7 @@ from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.interface.text import plain
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
+from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key, remembered_timeline
 from questbook.types import JSON
 
@@ -40,8 +42,6 @@ class StoryTurn(NamedTuple):
 
 def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
     """Return the last turns that the checkpoint holds word for word, the earliest first."""
-    from questbook.memory.buffer.policies import split_turns, turn_text
-
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
     dice = {turn: [roll for roll in rolls if roll.get("turn") == turn] for turn, _ in turns}
@@ -112,8 +112,6 @@ async def rewrite_reply(history: "History", text: str) -> RunnableConfig | None:
 
     None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.
     """
-    from langchain_core.messages import AIMessage
-
     state = await history.current_state()
     reply = next((m for m in reversed(state.values["messages"]) if isinstance(m, AIMessage) and m.text.strip()), None)
     if reply is None:
