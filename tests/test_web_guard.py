@@ -521,7 +521,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said
         assert 'role="alert" hidden></p>' in asked.text
         assert (await web.get("/static/page.css")).status_code == 200, "the form has its style"
         wrong = await web.post("/sign-in", data={"token": f"{TOKEN_A}x"})
-        assert 'role="alert">This is nobody&#x27;s token.</p>' in wrong.text
+        assert 'role="alert">This is nobody&#39;s token.</p>' in wrong.text
         assert (await web.get("/sign-in")).status_code == 401
         await web.post("/sign-in", data={"token": TOKEN_B})
         assert (await web.get("/")).headers["x-person"] == "bob"

@@ -126,7 +126,6 @@ async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
 
 
 def _digest(tuples: list[CheckpointTuple]) -> bytes:
-    """Return what a thread is compared by."""
     total = hashlib.sha256()
     for saved in tuples:
         channels = sorted(saved.checkpoint["channel_values"].items())

@@ -44,7 +44,6 @@ class Cost(NamedTuple):
         return type(self)(self.calls + other.calls, self.prompt + other.prompt, self.answers + other.answers, dollars)
 
     def __str__(self) -> str:
-        """Return it as it is shown."""
         calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}, {self.prompt + self.answers:,} tokens"
         return calls + (f", ${self.dollars:.4f}" if self.dollars else "")
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from questbook.memory.store.faiss_store import FaissStore
     from questbook.memory.store.index_config import StoreIndex
 
-AUTO: Final = "auto"
-"""The setting `embeddings` if nobody names one: the file decides."""
+AUTO: Final = "auto"  # the setting `embeddings` if nobody names one: the file decides
 _WORDS_ONLY = "hash"  # how the names of the embedder begin that knows spelling alone
 _LOCK_SECONDS = 30.0
 

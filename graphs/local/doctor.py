@@ -110,7 +110,6 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
 
 
 async def _states(game: Game) -> list[Any]:
-    """Return every state of every thread of a campaign that a checkpoint has, each thread's newest first."""
     graph = await game.load()
     configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in await game.threads()]
     return [state for config in configs async for state in graph.aget_state_history(config)]

@@ -33,12 +33,7 @@ class Held(Protocol):
     """A campaign that this process holds."""
 
     async def check(self) -> None:
-        """Check that it is still held, which a database that was stopped may have ended.
-
-        Raises:
-            CampaignBusyError: It is not, and another process holds it by now.
-            HomeError: Nobody can say, because the database does not answer.
-        """
+        """Check that it is still held, which a database that was stopped may have ended; else a CampaignBusyError."""
 
 
 class Home(Protocol):
@@ -81,8 +76,7 @@ class Home(Protocol):
     def hold(self, lock: str, busy: str, wait: float = 0.0) -> AbstractAsyncContextManager[Held]:
         """Hold a lock for this process, by its name: that of a campaign is its thread's id.
 
-        Raises:
-            CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
+        If another process holds it, also after `wait` seconds, that is a CampaignBusyError; `busy` is its message.
         """
 
     async def was_held(self, lock: str) -> bool:

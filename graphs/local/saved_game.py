@@ -42,6 +42,12 @@ def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozense
     return frozenset(str(name) for name in names if name)
 
 
+def machine_of(values: Mapping[str, Any]) -> str:
+    """Return the name of the graph that wrote a state, or a campaign's head; "" if nothing says so."""
+    channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
+    return next((machine for channel, machine in channels.items() if channel in values), "")
+
+
 class SavedGame(NamedTuple):
     """What a checkpoint says about a campaign, read without a graph."""
 
@@ -83,8 +89,7 @@ class SavedGame(NamedTuple):
     @property
     def machine(self) -> str:
         """Name of the graph that wrote it; "" before the first turn."""
-        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
-        return next((machine for channel, machine in channels.items() if channel in self.values), "")
+        return machine_of(self.values)
 
     @property
     def view(self) -> PlayerView:

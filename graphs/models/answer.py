@@ -203,16 +203,10 @@ async def ask(
     that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`. A call of an
     offered tool that came as text is one of the answer's calls, and not of its text.
 
-    Args:
-        model: A chat model, with `tools` (in the OpenAI function format) bound.
-        messages: The prompt.
-        model_name: For error messages.
-        tools: The tools that are bound.
-        tags: Tags of the run.
-        timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
-            time-out, which counts for each try.
-        guard: Judges the answer while it comes, and says afterwards why it ended; one that it has ended has the text
-            that has left, and no calls beside a text. None: only its length is limited.
+    `tools` (in the OpenAI function format) are those that are bound to the model; its name, `model_name`, is for error
+    messages. `timeout` limits, in seconds, the wait for each piece, with the provider's retries; None: the
+    model's own does, which counts for each try. The guard judges the answer while it comes; one that it has ended has
+    the text that has left, and no calls beside a text. None: only its length is limited.
 
     Raises:
         ModelError: The model refused, failed, or said nothing twice.
@@ -308,7 +302,6 @@ def _strict(whole: AIMessageChunk) -> AIMessage:
 
 
 def _call_chunks(message: Any) -> list[ToolCallChunk]:
-    """Return a message's tool calls as pieces of a stream."""
     if not isinstance(message, AIMessage) or isinstance(message, AIMessageChunk):
         return list(getattr(message, "tool_call_chunks", ()))
     calls = [(call["name"], json.dumps(call["args"]), call["id"]) for call in message.tool_calls]

@@ -60,15 +60,11 @@ class _Block(NamedTuple):
 class TextCallReader:
     """Reads an answer's text as it comes; text is held back only while it may still become a call.
 
-    Attributes:
-        calls: Name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
+    `calls` has name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
     """
 
     def __init__(self, tools: Sequence[JSON], hidden: Collection[str] = ()) -> None:
-        """Take the offered tools, in the OpenAI function format: without any, all text is text.
-
-        Of `hidden` ones the person must not read the arguments, even where the tool is not named.
-        """
+        # Without offered tools all text is text. Of hidden ones nobody reads the arguments, even if none is named.
         self.calls: list[tuple[str, Any]] = []
         functions = [tool["function"] for tool in tools]
         fields = {one["name"]: frozenset(one.get("parameters", {}).get("required", ())) for one in functions}

@@ -15,8 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.errors import SettingsError
 
-VARIABLE = "QUESTBOOK_DRAIN_SECONDS"
-"""How long the replies that are coming may take."""
+VARIABLE = "QUESTBOOK_DRAIN_SECONDS"  # how long the replies that are coming may take
 _SECONDS = 30.0
 _REFUSAL = "This server is about to stop and takes no new turns. Nothing was changed; send it again in a moment."
 _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another process, or this one is back

@@ -105,7 +105,6 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], Coroutine[A
 
 
 async def _get_minilm(flags: argparse.Namespace) -> None:
-    """Put the weights of the embedder `minilm` into the data directory."""
     from questbook.graphs.local.databases import minilm_hint
     from questbook.graphs.local.homes import find_home
     from questbook.graphs.settings import Settings

@@ -188,7 +188,6 @@ _ACTIONS = {
 
 
 def _filters(flags: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `Memories.list` that the flags name."""
     days = dict[str, datetime]()
     for name in ("since", "until"):
         if text := getattr(flags, name):

@@ -19,19 +19,8 @@ from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import OFFLINE, Settings
+from questbook.graphs.terminal import slash_commands as slash
 from questbook.graphs.terminal.screen import Screen, notice_text
-from questbook.graphs.terminal.slash_commands import (
-    ALWAYS,
-    GAME,
-    Ask,
-    Outcome,
-    Partner,
-    Play,
-    Quit,
-    Terminal,
-    outcome_of,
-    run_command,
-)  # fmt: skip
 from questbook.graphs.terminal.travel import TRAVEL
 from questbook.memory.recall.intents import off_record
 
@@ -132,7 +121,7 @@ _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
 
-async def play(context: Settings, flags: argparse.Namespace, partner: Partner | None = None) -> None:
+async def play(context: Settings, flags: argparse.Namespace, partner: slash.Partner | None = None) -> None:
     """Do `questbook play`: play a campaign until the player leaves or the input ends.
 
     The flag `live` says whether a person sits at a terminal; otherwise the lines come from a pipe. Without a partner
@@ -143,13 +132,13 @@ async def play(context: Settings, flags: argparse.Namespace, partner: Partner | 
     async with open_game(context, home, partner.machine, holds=True) as game:
         words = {name: command.words for name, command in partner.commands.items()}
         source = Keyboard(home, words) if live else Pipe()
-        await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
+        await GameLoop(slash.Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
 
 
 class GameLoop:
     """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
-    def __init__(self, terminal: Terminal, source: Pipe, hint: str) -> None:
+    def __init__(self, terminal: slash.Terminal, source: Pipe, hint: str) -> None:
         self._terminal, self._source, self._hint = terminal, source, hint
         self._partner, self._game, self._screen = terminal.partner, terminal.game, terminal.screen
         self._reply: asyncio.Task[Any] | None = None
@@ -166,7 +155,7 @@ class GameLoop:
             if problem := await problem_of(self._game):
                 self._screen.complain(problem)
             if entered and "/recap" in self._partner.commands:
-                await self._follow(await run_command(self._terminal, "/recap"))
+                await self._follow(await slash.run_command(self._terminal, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
@@ -212,7 +201,7 @@ class GameLoop:
         elif line.lstrip().startswith("/"):
             if (name := line.split()[0].lower()) != "/quit":
                 await self._wait_for_upkeep(name)
-            return await self._follow(await run_command(self._terminal, line))
+            return await self._follow(await slash.run_command(self._terminal, line))
         elif self._source.live and (command := _BARE.get(line.strip().lower())):
             self._screen.say(f"The command is {command}. To say it in the story, write it with a full stop.")
         elif not self._terminal.is_too_long(line):
@@ -236,17 +225,17 @@ class GameLoop:
         self._reply = asyncio.create_task(self._game.wait_for_upkeep(self._game.context.update_timeout))
         await asyncio.wait({self._reply})
 
-    async def _follow(self, then: Outcome) -> bool:
+    async def _follow(self, then: slash.Outcome) -> bool:
         """Do what follows a command; return False to end the program."""
-        while isinstance(then, Ask):
+        while isinstance(then, slash.Ask):
             try:
                 line = await self._source.line(then.words)
             except (EOFError, KeyboardInterrupt):
                 line = ""
-            then = await outcome_of(self._terminal, then.answered(line.strip()))
-        if isinstance(then, Play):
+            then = await slash.outcome_of(self._terminal, then.answered(line.strip()))
+        if isinstance(then, slash.Play):
             await self._turn(then.events)
-        return not isinstance(then, Quit)
+        return not isinstance(then, slash.Quit)
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
@@ -316,7 +305,6 @@ class GameLoop:
                 loop.remove_signal_handler(signal.SIGINT)
 
     async def _load_ahead(self) -> None:
-        """Load the graph while the player reads and types."""
         await asyncio.sleep(0.1)  # the prompt is drawn first
         await asyncio.to_thread(import_module, "rich.markdown")
         await self._game.load()
@@ -354,10 +342,10 @@ def _greet(saved: "SavedGame | None", context: Settings, screen: Screen) -> None
         screen.say("The adventure is about to begin.")
 
 
-DUNGEON_MASTER = Partner(
+DUNGEON_MASTER = slash.Partner(
     machine="dungeon_master",
     name="the dungeon master",
-    commands=GAME | TRAVEL | ALWAYS,
+    commands=slash.GAME | TRAVEL | slash.ALWAYS,
     blank="Say what your character does, or /help.",
     offline="The built-in offline storyteller leads the game. "
     "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set. "

@@ -51,12 +51,10 @@ def notice_text(event: Notice) -> str:
 
 
 class Screen:
-    """The terminal.
+    """The terminal, where `name` answers.
 
-    Args:
-        live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and the
-            answers of commands go to standard output, and everything else to standard error.
-        name: Who answers.
+    `live`: a person looks, so there are colours, a spinner, text that is drawn while it comes. Otherwise replies, dice
+    and the answers of commands go to standard output, and everything else to standard error.
     """
 
     def __init__(self, *, live: bool, name: str = "the dungeon master") -> None:

@@ -35,8 +35,7 @@ class Ask(NamedTuple):
     answered: "Callable[[str], Awaitable[Outcome]]"  # called with the line, "" if the player gave up
 
 
-Outcome = Quit | Play | Ask | None
-"""What follows a command; None: the next line of the player."""
+Outcome = Quit | Play | Ask | None  # what follows a command; None: the next line of the player
 
 
 class Command(NamedTuple):

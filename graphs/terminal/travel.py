@@ -127,7 +127,6 @@ def _arrive(terminal: Terminal, state: "StateSnapshot") -> None:
 
 
 def _show_position(screen: Screen, state: "StateSnapshot") -> None:
-    """Show at which turn the player is now, and what was said there last."""
     from questbook.graphs.history.view import position_of
 
     position = position_of(state)
@@ -192,7 +191,6 @@ def draw_tree(
 def _parts_of(
     stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield what the tree says of a stretch, each part with its style."""
     first, last = stretch.turns[0], stretch.turns[-1]
     yield (f"turn {first.turn} · " if first == last else f"turns {first.turn}–{last.turn} · "), "cyan"
     yield _line_names(stretch), "bold"

@@ -35,7 +35,7 @@ from questbook.notebooks.schema import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
-OF_A_CAMPAIGN = [*play.ROUTES, *views.ROUTES, *edits.ROUTES, *memories.ROUTES, *campaigns.OF_ONE]
+OF_A_CAMPAIGN = [*play.ROUTES, *views.ROUTES, *edits.ROUTES, *memories.ROUTES, *campaigns.OF_ONE]  # below its path
 
 
 def create_app(

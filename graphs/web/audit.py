@@ -11,8 +11,7 @@ from typing import Literal, Self
 
 from questbook.graphs.errors import SettingsError
 
-VARIABLE = "QUESTBOOK_AUDIT"
-"""Where its lines go: "file" (audit.log in the data directory), or "stderr"."""
+VARIABLE = "QUESTBOOK_AUDIT"  # where its lines go: "file" (audit.log in the data directory), or "stderr"
 Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "export", "refused"]
 
 

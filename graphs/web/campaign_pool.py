@@ -210,7 +210,6 @@ class CampaignPool:
         return context_of(base, machine, name, own)
 
     async def _is_new(self, context: Settings) -> bool:
-        """Whether no thread has anything of a campaign."""
         async with self._home.open_checkpointer() as saver:
             threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None

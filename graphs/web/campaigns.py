@@ -21,18 +21,9 @@ from questbook.graphs.interface.forgetting import forgetting_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
+from questbook.graphs.web import campaign_pool
 from questbook.graphs.web.app_state import acts, campaign_of, check_kept, html, note, shows, state_of
-from questbook.graphs.web.campaign_pool import (
-    COMPANION,
-    GAME,
-    SETTINGS,
-    change_record,
-    context_of,
-    guests_of,
-    put_away,
-    settings_of,
-    shared_with,
-)
+from questbook.graphs.web.campaign_pool import COMPANION, GAME, SETTINGS
 from questbook.graphs.web.edits import settings_part
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.sign_in import PERSON
@@ -56,8 +47,8 @@ async def show_all(request: Request) -> Response:
         campaigns = await list_campaigns(checkpointer, user, _MOST)
         lasts = [saved async for saved in last_of_threads(checkpointer, user) if saved.on_own_thread]
         companions = [saved for saved in lasts if saved.machine == COMPANION]
-    away = await put_away(home, user)
-    shared = await shared_with(home, user) if state.log_in else []
+    away = await campaign_pool.put_away(home, user)
+    shared = await campaign_pool.shared_with(home, user) if state.log_in else []
     values = {
         "campaigns": [saved for saved in campaigns if saved.campaign not in away],
         "away": [saved for saved in campaigns if saved.campaign in away],
@@ -107,7 +98,7 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
     game, settings = campaign.game, _settings_of(form)
     base = state_of(request).context.model_copy(update={"user": game.context.user})
     try:
-        changed = context_of(base, game.machine, assistant_name(game.context.campaign), settings)
+        changed = campaign_pool.context_of(base, game.machine, assistant_name(game.context.campaign), settings)
     except SettingsError as error:  # it begins with the name of the setting
         wrong = re.match(r"Setting ([\w.]+)", str(error))
         places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
@@ -116,7 +107,7 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
         answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
         return answer
     async with campaign.change(is_same_line=True):
-        await change_record(game, {"settings": settings})
+        await campaign_pool.change_record(game, {"settings": settings})
         game.context = changed
     return html(request, "done.html", {"text": "The next turn is played with these settings."})
 
@@ -129,7 +120,7 @@ async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Res
         rule = f"shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, separated by commas"
         raise InputError(f"A campaign is {rule}. Without a log-in there is nobody to share with.")
     await note(request, "share", guests=guests)
-    await change_record(campaign.game, {"guests": guests})
+    await campaign_pool.change_record(campaign.game, {"guests": guests})
     await campaign.ask_again()
     text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
     return html(request, "done.html", {"text": text})
@@ -137,7 +128,7 @@ async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Res
 
 async def put_away_or_back(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Put the campaign away, or back."""
-    await change_record(campaign.game, {"put_away": form.get("away") == "1"})
+    await campaign_pool.change_record(campaign.game, {"put_away": form.get("away") == "1"})
     return redirect(f"{state_of(request).root}/")
 
 
@@ -156,7 +147,7 @@ async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Re
             other = await state.pool.get(request.scope, name, game.machine, user)
             async with other.change():
                 await import_campaign(other.game, path)  # refuses a name that is taken
-        await change_record(other.game, {"guests": await guests_of(state.home, user, old)})
+        await campaign_pool.change_record(other.game, {"guests": await campaign_pool.guests_of(state.home, user, old)})
         await (await forgetting_of(game)).forget_campaign()
     await state.pool.leave(campaign)
     return redirect(state.url_of(other) + "/")
@@ -221,7 +212,6 @@ OF_ONE = [
     Route("/lore", bring_lore, methods=["POST"]),
     acts("/lore/remove", drop_lore, own=True),
 ]
-"""Below the path of a campaign."""
 
 
 @asynccontextmanager
@@ -254,7 +244,7 @@ async def save(upload: UploadFile, path: Path) -> Path:
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     state, game, context = state_of(request), campaign.game, campaign.game.context
     user, name = context.user, context.campaign
-    own = await settings_of(state.home, user, name)
+    own = await campaign_pool.settings_of(state.home, user, name)
     is_game = game.machine == GAME
     fields = type(context).model_fields
     return {
@@ -265,9 +255,9 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
             (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
             for field in SETTINGS if field in fields
         ],
-        "is_away": name in await put_away(state.home, user),
+        "is_away": name in await campaign_pool.put_away(state.home, user),
         "can_share": state.log_in and is_game,
-        "guests": ", ".join(await guests_of(state.home, user, name)),
+        "guests": ", ".join(await campaign_pool.guests_of(state.home, user, name)),
         "files": await list_lore(await game.store(), user, name) if is_game else [],
         "lines": [],
         "default_model": Context.model_fields["model"].default,

@@ -149,7 +149,6 @@ async def core(_: Request, campaign: OpenCampaign, form: FormData) -> None:
 
 
 ROUTES = [shows("/field", field), acts("/page", change), acts("/core", core)]
-"""Below the path of a campaign."""
 
 
 def _value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:

@@ -74,8 +74,7 @@ class LimitedBody:
 
 
 HEADER = "x-questbook-token"
-CSRF = "questbook_csrf"
-"""Key of the scope that holds the token that a page sends with each change."""
+CSRF = "questbook_csrf"  # key of the scope that holds the token that a page sends with each change
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PORT = re.compile(r":[0-9]*\Z")
 _HEADERS = {

@@ -100,7 +100,6 @@ ROUTES = [
     acts("/forget", forget, own=True),
     acts("/retract", retract, own=True),
 ]
-"""Below the path of a campaign."""
 
 
 async def recalled_memories(request: Request, campaign: OpenCampaign, question: str) -> list[JSON] | None:

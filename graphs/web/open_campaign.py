@@ -154,10 +154,7 @@ class OpenCampaign:
 
     @asynccontextmanager
     async def change(self, *, is_same_line: bool = False) -> AsyncIterator[None]:
-        """As `alone`; then tell all who watch that pages, story or tree are other than before.
-
-        `is_same_line`: the story before the last turns that a page shows is as it was.
-        """
+        """As `alone`; then tell those who watch. `is_same_line`: the story before the last turns shown is as it was."""
         async with self.alone():
             undo = self.undo
             yield

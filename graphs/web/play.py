@@ -140,11 +140,9 @@ _CHANGES = {
     "line": name_line, "wish": wish,
 }  # fmt: skip
 ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/events", events)]
-"""Below the path of a campaign."""
 
 
 async def _check_quotas(request: Request, campaign: OpenCampaign) -> None:
-    """Check whether who asks may play a turn, and its owner keep one more."""
     if quotas := state_of(request).quotas:
         quotas.check_turn(request.scope[PERSON])
         await check_kept(request, is_new=campaign.is_new and await campaign.game.saved_game() is None)
@@ -180,8 +178,7 @@ class EventStream(StreamingResponse):
         self._streams.remove(self)
         self._time.reschedule(0)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, to its end or until nobody listens."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         try:
             async with self._time:
                 await super().__call__(scope, receive, send)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from questbook.graphs.web.app_state import AppState
     from questbook.graphs.web.campaign_pool import CampaignPool
 
-VARIABLE = "QUESTBOOK_PEOPLE"
-"""Names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"."""
+VARIABLE = "QUESTBOOK_PEOPLE"  # names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"
 PROXIES = "QUESTBOOK_TRUSTED_PROXIES"
 """Addresses and networks of proxies whose X-Forwarded-Proto and X-Forwarded-For hold: "127.0.0.1, 10.0.0.0/8"."""
 _TOKENS = ("QUESTBOOK_OIDC_", "QUESTBOOK_JWT_")  # how the variables of `questbook.graphs.identity.tokens` begin

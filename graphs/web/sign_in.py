@@ -5,9 +5,10 @@ import hmac
 import math
 import time
 from collections.abc import Mapping
-from html import escape
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Template
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
@@ -17,14 +18,13 @@ from questbook.graphs.identity.sessions import Sessions
 from questbook.graphs.web.audit import AuditLog
 from questbook.graphs.web.limits import Limits, Rate, network_of
 
-PERSON = "questbook_person"
-"""Key of the scope that holds the name of who asks; "" where nobody signs in."""
-SESSION = "questbook_session"
-"""Key of the scope that holds the key of the session; none without one."""
+PERSON = "questbook_person"  # key of the scope that holds the name of who asks; "" where nobody signs in
+SESSION = "questbook_session"  # key of the scope that holds the key of the session; none without one
 STILL_IN = "questbook_still_in"
 """Key of the scope that holds an async function: whether who signed in still is; none without a session."""
 _ASKED_SECONDS = 1.0  # how often a page that listens asks this
 _BEARER = {"www-authenticate": "Bearer"}
+_FORM = Template((Path(__file__).parent / "templates" / "sign-in.html").read_text("utf-8"), autoescape=True)
 
 
 class People:
@@ -142,12 +142,4 @@ def _cookie(request: Request) -> dict[str, Any]:
 
 
 def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in · Questbook</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css"></head>'
-        '<body><main class="narrow"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
-        '<label for="token">Your token</label><input id="token" name="token" type="password" required autofocus>'
-        f'<button class="send">Sign in</button></form><p class="problem" role="alert"{"" if problem else " hidden"}>'
-        f"{escape(problem)}</p></main></body></html>",
-        status_code=status,
-    )
+    return HTMLResponse(_FORM.render(problem=problem), status)

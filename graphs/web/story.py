@@ -19,8 +19,7 @@ from questbook.types import JSON
 if TYPE_CHECKING:
     from questbook.graphs.history.history import History
 
-SHOWN_AT_FIRST = 30
-"""Turns that a page begins with; those before them come when the reader scrolls up."""
+SHOWN_AT_FIRST = 30  # turns that a page begins with; those before them come when the reader scrolls up
 _MOST_TAKES = 200
 _TITLE = 48  # characters of a row's words in its title
 

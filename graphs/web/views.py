@@ -258,4 +258,3 @@ ROUTES = [
     shows("/chronicle", chronicle),
     shows("/chronicle.md", chronicle_file),
 ]
-"""Below the path of a campaign."""
