@@ -34,7 +34,11 @@ _LOCK_SECONDS = 30.0
 
 @asynccontextmanager
 async def open_checkpointer(file: Path) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer of a database file; a file that cannot be used is not changed."""
+    """Open the checkpointer of a database file.
+
+    Raises:
+        HomeError: The file cannot be used; it is not changed.
+    """
     await asyncio.to_thread(create_database, file)
     with _explain_errors(file):
         async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
@@ -67,7 +71,7 @@ async def open_store(
     index: "StoreIndex | IndexConfig | None" = None,
     ttl: TTLConfig | None = None,
 ) -> AsyncIterator["FaissStore"]:
-    """Open the semantic store; a file that cannot be used is not changed.
+    """Open the semantic store.
 
     Args:
         file: The database file.

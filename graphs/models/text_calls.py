@@ -196,20 +196,13 @@ class TextCallReader:
 
 
 class _Values:
-    """JSON values one behind the other, found as their text comes; each character is looked at once.
-
-    Attributes:
-        at: Place up to which the text was read.
-        begin: Where the open value begins; -1 if none is open.
-        end: Where the last complete value ends.
-        texts: The complete values.
-        unfinished: Whether a value is open, or another one may follow.
-    """
+    """JSON values one behind the other, found as their text comes; each character is looked at once."""
 
     def __init__(self, at: int) -> None:
-        self.at, self.begin, self.end = at, -1, at
-        self.texts: list[str] = []
-        self.unfinished = True
+        self.at = self.end = at  # where the text was read up to, and where the last complete value ends
+        self.begin = -1  # where the open value begins; -1 if none is open
+        self.texts: list[str] = []  # the complete values
+        self.unfinished = True  # whether a value is open, or another one may follow
         self._depth, self._quoted, self._escaped = 0, False, False
 
     def read(self, text: str) -> None:

@@ -107,8 +107,9 @@ class CampaignPool:
         a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
-            BusyError, TooMuchError: Too many are open, for all or for who asks.
-            CampaignBusyError: Another process plays it.
+            BusyError: Too many are open, and nobody has more than who asks.
+            TooMuchError: Too many are open for who asks.
+            CampaignBusyError: A terminal plays it.
             HTTPException: It is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
