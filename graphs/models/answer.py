@@ -66,12 +66,6 @@ class Guard:
             The new answer goes on behind that. Without messages, the answer ends there.
         hidden: Names of tools whose calls must not be streamed.
         marker: Marks what must not pass for true.
-
-    Attributes:
-        whole: Sum of what the model sent, the second time if it was asked again; None before the first piece.
-        text: What has left.
-        problem: Why the answer was ended; "" if it ended by itself. `LENGTH` if it was too long.
-        text_calls: Reads the calls that came as text; they are no part of `text`, and checks do not see them.
     """
 
     def __init__(
@@ -84,9 +78,9 @@ class Guard:
     ) -> None:
         self.limit, self.again, self.hidden, self.marker = limit, again, hidden, marker
         self.checks = [*checks, *([marker] if marker else [])]
-        self.whole: Any = None
-        self.text = ""
-        self.problem = ""
+        self.whole: Any = None  # sum of what the model sent, the second time if it was asked again
+        self.text = ""  # what has left; calls that came as text are no part of it
+        self.problem = ""  # why the answer was ended; `LENGTH` if it was too long, "" if it ended by itself
         self.offer(())
 
     def offer(self, tools: Sequence[JSON]) -> None:
