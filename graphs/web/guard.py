@@ -12,6 +12,7 @@ import time
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,18 +25,11 @@ _FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must co
 _LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
 """Those of other requests than a form, by the end of their path; strangers send the first."""
 _PAUSE_SECONDS = 20.0  # between two parts of a request
-
-
-class UploadLimitError(Exception):
-    """A request sends too much (`status` 413), or too slowly (408)."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+_CLOSE = {"connection": "close"}
 
 
 class LimitedBody:
-    """The body of a request, as it comes; an UploadLimitError says that it is too much, or takes too long."""
+    """The body of a request, as it comes; an HTTPException says that it is too much (413), or takes too long (408)."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -57,7 +51,9 @@ class LimitedBody:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:
-            raise UploadLimitError(408, "The request came too slowly. Nothing was changed; send it again.") from None
+            raise HTTPException(
+                408, "The request came too slowly. Nothing was changed; send it again.", _CLOSE
+            ) from None
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         self._check(self._size)
@@ -70,7 +66,7 @@ class LimitedBody:
     def _check(self, size: int) -> None:
         if size > self._most:
             text = f"This request may have {self._most:,} bytes at most. Nothing was changed."
-            raise UploadLimitError(413, f"{text} A larger campaign comes in with: questbook import FILE.zip.")
+            raise HTTPException(413, f"{text} A larger campaign comes in with: questbook import FILE.zip.", _CLOSE)
 
 
 HEADER = "x-questbook-token"
@@ -131,10 +127,10 @@ class PageGuard:
             body = LimitedBody(scope, receive)
             refusal = await self._refusal(Request(scope, body.receive), body, is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
-        except UploadLimitError as error:
+        except HTTPException as error:
             if began:
                 raise
-            answer = PlainTextResponse(str(error), error.status, {"connection": "close"})
+            answer = PlainTextResponse(error.detail, error.status_code, error.headers)
             await answer(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
