@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.identity.sessions import sign
 from questbook.graphs.web.limits import Limits, Rate
-from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of, too_many
+from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of
 
 _FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must come
 _LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
@@ -51,9 +51,8 @@ class LimitedBody:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:
-            raise HTTPException(
-                408, "The request came too slowly. Nothing was changed; send it again.", _CLOSE
-            ) from None
+            text = "The request came too slowly. Nothing was changed; send it again."
+            raise HTTPException(408, text, _CLOSE) from None
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         self._check(self._size)
@@ -139,8 +138,8 @@ class PageGuard:
             return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
         if problem := _foreign(request, changes=changes):
             return PlainTextResponse(problem, status_code=403)
-        if self._sign_in and self._of_address and (wait := self._of_address.wait(address_of(request))):
-            return too_many(wait)
+        if self._sign_in and self._of_address:
+            self._of_address.check(address_of(request))
         if is_static:
             return None
         scope[PERSON] = ""
@@ -155,8 +154,8 @@ class PageGuard:
                 return await self._sign_in.begin(request)
             if refusal := await self._sign_in.refusal(request):
                 return refusal
-        if scope[PERSON] and self._of_person and (wait := self._of_person.wait(scope[PERSON])):
-            return too_many(wait)
+        if scope[PERSON] and self._of_person:
+            self._of_person.check(scope[PERSON])
         scope[CSRF] = page_token(self._secret, scope.get(SESSION) or scope[PERSON])
         is_sign_out = self._sign_in is not None and request.url.path == "/sign-out" and changes
         token = request.headers.get(HEADER, "")

@@ -4,10 +4,13 @@ They count where people sign in; one person at home has none. Each process count
 """
 
 import ipaddress
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Self
+
+from starlette.exceptions import HTTPException
 
 from questbook.graphs.errors import QuestbookError, SettingsError
 from questbook.graphs.local.home import Home
@@ -70,6 +73,12 @@ class Rate:
             self._most_keys = max(_MOST_KEYS, 2 * len(self._whole))
         self._whole[key] = whole
         return 0.0
+
+    def check(self, key: str) -> None:
+        """Count one, or answer with the seconds after which there is room for it."""
+        if wait := math.ceil(self.wait(key)):
+            text = f"That was too often. Try again in {wait} second{'' if wait == 1 else 's'}."
+            raise HTTPException(429, text, {"retry-after": str(wait)})
 
 
 class Usage(NamedTuple):

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,8 +61,7 @@ class SignIn:
             try:
                 request.scope[PERSON] = (await self._check.identify_token(token)).name
             except IdentityError as error:
-                if wait := self._attempts.wait(address_of(request)):
-                    return too_many(wait)
+                self._attempts.check(address_of(request))
                 await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
@@ -87,15 +85,13 @@ class SignIn:
     async def begin(self, request: Request) -> Response:
         """Begin a session with the token of a form, or of the request; the browser's last session ends."""
         token = bearer_of(request.headers) or str((await request.form()).get("token", "")).strip()
-        if wait := self._attempts.wait(address_of(request)):
-            return too_many(wait)
+        self._attempts.check(address_of(request))
         try:
             who = await self._check.identify_token(token)
         except IdentityError as error:
             await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
             return _ask_for_sign_in(503 if error.status == 503 else 403, str(error))
-        if wait := self._of_person.wait(who.name):
-            return too_many(wait)
+        self._of_person.check(who.name)
         await self._audit.write("sign-in", who.name, address_of(request))
         if last := await self._session_of(request, uses=False):
             await self._sessions.end(last)
@@ -125,13 +121,6 @@ class SignIn:
 def address_of(request: Request) -> str:
     """Return from where a request comes; behind a proxy that is trusted, as the proxy says."""
     return network_of(request.client.host) if request.client else ""
-
-
-def too_many(wait: float) -> Response:
-    """Answer who asks too often, with the seconds after which they may ask again."""
-    seconds = math.ceil(wait)
-    text = f"That was too often. Try again in {seconds} second{'' if seconds == 1 else 's'}."
-    return PlainTextResponse(text, 429, {"retry-after": str(seconds)})
 
 
 def _cookie(request: Request) -> dict[str, Any]:
