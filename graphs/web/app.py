@@ -1,7 +1,6 @@
 """The page's app: its routes together, what guards them, and what is closed at the end."""
 
 import logging
-import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -27,7 +26,7 @@ from questbook.graphs.web import campaigns, edits, memories, play, views
 from questbook.graphs.web.app_state import AppState, html
 from questbook.graphs.web.audit import AuditLog
 from questbook.graphs.web.guard import PageGuard, add_headers
-from questbook.graphs.web.limits import Limits, Quotas, TooMuchError
+from questbook.graphs.web.limits import Limits, Quotas
 from questbook.graphs.web.sign_in import People, SignIn
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
@@ -97,9 +96,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    answer = _problem(request, " ".join(shorten(problems)), 429 if isinstance(error, TooMuchError) else 409)
-    if isinstance(error, TooMuchError) and error.wait:
-        answer.headers["retry-after"] = str(math.ceil(error.wait))
+    answer = _problem(request, " ".join(shorten(problems)), 409)
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
     return answer

@@ -108,9 +108,8 @@ class CampaignPool:
 
         Raises:
             BusyError: Too many are open, and nobody has more than who asks.
-            TooMuchError: Too many are open for who asks.
             CampaignBusyError: A terminal plays it.
-            HTTPException: It is not open, and the server is about to stop.
+            HTTPException: Too many are open for who asks; or it is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
