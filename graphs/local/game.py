@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -269,8 +269,8 @@ async def open_game(
     context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
     home = home if home is not None else await asyncio.to_thread(find_home)
     async with AsyncExitStack() as resources:
-        holding = hold_campaign(home, context.user or "", context.campaign) if holds else None
-        held = await resources.enter_async_context(holding) if holding else None
+        holding = hold_campaign(home, context.user or "", context.campaign) if holds else nullcontext()
+        held = await resources.enter_async_context(holding)
         await home.check()  # a damaged file is reported before the first turn
         checkpointer = await resources.enter_async_context(home.open_checkpointer())
         game = Game(context, checkpointer, home, resources, machine)

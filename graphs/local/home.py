@@ -4,8 +4,8 @@ There are two: `FileHome`, a directory with SQLite and FAISS, and `PostgresHome`
 `questbook.graphs.local.homes` finds the one that is meant.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -116,9 +116,7 @@ class Home(Protocol):
         """Return a secret, made when it is first asked for; processes share it. It blocks: call it in a thread."""
 
 
-@asynccontextmanager
-async def hold_campaign(home: Home, user: str, campaign: str) -> AsyncIterator[Held]:
+def hold_campaign(home: Home, user: str, campaign: str) -> AbstractAsyncContextManager[Held]:
     """Hold a campaign for this process; the errors are those of `Home.hold`."""
     busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
-    async with home.hold(thread_id_of(user, campaign), busy) as held:
-        yield held
+    return home.hold(thread_id_of(user, campaign), busy)
