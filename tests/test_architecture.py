@@ -239,7 +239,7 @@ OPENS = {
     "graphs/local/campaign_file.py": "_open _write_archive",  # a zip that a person names, in a command that then ends
     "graphs/offline/model.py": "load_texts",  # a table of this package
     "graphs/terminal/cli.py": "main",  # the null device
-    "graphs/terminal/play.py": "_open",  # the prompt's history
+    "graphs/terminal/play.py": "__init__",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
     "graphs/web/audit.py": "_append",  # the audit log

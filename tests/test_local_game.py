@@ -514,7 +514,7 @@ async def test_vectors_that_are_known_are_not_made_again(tmp_path, setting):
 
 @pytest.mark.parametrize("steps", [[], ["get it", "say so"]])
 async def test_where_there_are_no_memories_yet_minilm_is_what_they_get_if_it_is_ready(home, monkeypatch, steps):
-    monkeypatch.setattr("questbook.memory.embeddings.minilm.steps_to_minilm", lambda: list(steps))
+    monkeypatch.setattr("questbook.graphs.local.databases.steps_to_minilm", lambda: list(steps))
     assert await knows_meaning(home, "auto") is (not steps)
     assert (await minilm_hint(home, "auto", only_first=True)).endswith(": get it, then say so." if steps else "")
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from page_sessions import sign_in_of
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -28,7 +29,7 @@ from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of, name_of
-from questbook.graphs.web.guard import HEADER, PageGuard, UploadLimitError, page_token
+from questbook.graphs.web.guard import HEADER, PageGuard, page_token
 from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
 from questbook.notebooks import PatchError
@@ -190,7 +191,7 @@ async def test_who_has_sent_all_may_listen_for_longer_than_a_request_may_take(mo
             pass
 
     scope = {"type": "http", "method": "GET", "path": "/static/", "headers": [(b"host", b"localhost")]}
-    with pytest.raises(UploadLimitError, match="1,000,000 bytes"):  # of both parts together
+    with pytest.raises(HTTPException, match="1,000,000 bytes"):  # of both parts together
         await PageGuard(streams, "t")(scope, receive, send)
     parts = [part | {"body": b"x"} for part in parts] + [{"type": "http.request", "body": b"x"}] * 2
     await PageGuard(streams, "t")(scope, receive, send)
@@ -521,7 +522,7 @@ async def test_who_is_not_signed_in_is_asked_for_a_token_and_a_wrong_one_is_said
         assert 'role="alert" hidden></p>' in asked.text
         assert (await web.get("/static/page.css")).status_code == 200, "the form has its style"
         wrong = await web.post("/sign-in", data={"token": f"{TOKEN_A}x"})
-        assert 'role="alert">This is nobody&#x27;s token.</p>' in wrong.text
+        assert 'role="alert">This is nobody&#39;s token.</p>' in wrong.text
         assert (await web.get("/sign-in")).status_code == 401
         await web.post("/sign-in", data={"token": TOKEN_B})
         assert (await web.get("/")).headers["x-person"] == "bob"

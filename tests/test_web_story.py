@@ -135,8 +135,7 @@ async def test_200_ways_of_playing_a_turn_are_offered_at_most():
     for number in range(201):
         await store.aput(context.campaign_namespace("exchanges"), f"{number}", {"turn": 1, "branch": f"b{number}"})
     saved = SavedGame("ann", "isle", "t", "", {"turn": 1, "remembered_through": 1, "timeline": [("b0", 1)]})
-    game = SimpleNamespace(store=store, context=context, saved_game=lambda: say(saved), is_loaded=True)
-    game.load = lambda: say(game)
+    game = SimpleNamespace(store=lambda: say(store), context=context, saved_game=lambda: say(saved), is_loaded=True)
     assert len(await takes_of(game)) == 200
 
 
@@ -215,9 +214,8 @@ async def test_the_ways_a_turn_was_played_come_in_the_order_of_playing_and_only_
         record = {"turn": 2, "branch": branch, "after": after, "checkpoint": checkpoint}
         await store.aput(context.campaign_namespace("exchanges"), branch, record)
     here = {"turn": 2, "remembered_through": 2, "timeline": [["x", 1], ["b", 2]]} | values
-    game = SimpleNamespace(store=store, context=context, is_loaded=True)
+    game = SimpleNamespace(store=lambda: say(store), context=context, is_loaded=True)
     game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
-    game.load = lambda: say(game)
     assert [(take.branch, take.is_here) for take in await takes_of(game)] == shown
     game.is_loaded = False
     assert await takes_of(game) == [], "the page waits for no store"
@@ -254,9 +252,8 @@ async def test_earlier_turns_come_thirty_at_a_time_from_the_way_to_here():
         record = {"turn": turn, "player": f"{branch}{turn}", "rolls": [{"total": turn}] if turn > 39 else None}
         await store.aput(space, record_key(branch, turn, "exchange"), record)
     here = {"turn": 41, "remembered_through": 40, "timeline": [["a", 38], ["b", 40]]}
-    game = SimpleNamespace(store=store, context=context)
+    game = SimpleNamespace(store=lambda: say(store), context=context)
     game.saved_game = lambda: say(SavedGame("ann", "isle", "t", "", here))
-    game.load = lambda: say(game)
     shown = await turns_before(game, 99)
     assert [turn.player for turn in shown] == [*(f"a{turn}" for turn in range(11, 39)), "b39", "b40"]
     assert [turn.rolls for turn in shown[-2:]] == [[], [{"total": 40}]]
@@ -599,8 +596,7 @@ async def test_what_was_forgotten_meanwhile_is_shown_to_its_owner_alone(is_owner
     await store.aput(place, "k", {"text": "A bell.", "branch": "b", "turn": 1})
     await store.aput(place, "s", {"text": "A trap.", "branch": "b", "turn": 1, "kind": "secret"})
     await store.aput(exchanges, record_key("b", 1, "exchange"), {"player": "Ring!", "turn": 1, "line": "the quay"})
-    game = SimpleNamespace(context=context, store=store)
-    game.load = lambda: say(game)
+    game = SimpleNamespace(context=context, store=lambda: say(store))
     page = SimpleNamespace(is_owner=lambda _: is_owner)
     request = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(page=page)))
     campaign = SimpleNamespace(game=game, memories=[])

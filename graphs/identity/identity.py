@@ -16,11 +16,7 @@ class TokenCheck(Protocol):
     """Says whose a token is, and whether what vouched for a session still does."""
 
     async def identify_token(self, token: str) -> Identity:
-        """Return whose token it is.
-
-        Raises:
-            IdentityError: It does not hold, or cannot be checked now.
-        """
+        """Return whose token it is; an IdentityError, if it does not hold, or cannot be checked now."""
 
     def vouches(self, person: str, issuer: str) -> bool:
         """Whether a person's session, which a token of this issuer began, may go on."""

@@ -56,11 +56,9 @@ def auth_of(verifier: "TokenVerifier") -> Auth:
 
 
 def __getattr__(name: str) -> Auth:
-    """Make `auth` of the variables when a server asks for it.
+    """Make `auth` of the variables when a server asks for it; what is wrong ends the server.
 
-    Raises:
-        SystemExit: They are wrong, or an extra is missing. An error would not do: where Aegra cannot load a log-in, it
-            lets everybody in.
+    An error would not do: where Aegra cannot load a log-in, it lets everybody in.
     """
     if name != "auth":
         raise AttributeError(name)

@@ -61,11 +61,7 @@ class TableSessions(ABC):
 
 
 class SqliteSessions(TableSessions):
-    """Sessions in a file that only its owner may read.
-
-    Raises:
-        OSError, sqlite3.Error: The file cannot be used.
-    """
+    """Sessions in a file that only its owner may read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,14 +77,9 @@ class SqliteSessions(TableSessions):
 
 
 class Sessions:
-    """The sessions of a home.
+    """The sessions of a home, kept in `store`. They end `idle` seconds after the last request, and `most` in any case.
 
-    Args:
-        store: Where they are kept.
-        secret: What signs cookies and page tokens: the home's own.
-        idle: Seconds without a request after which a session ends.
-        most: Seconds after which it ends in any case.
-        clock: Seconds since 1970; for tests.
+    `secret` signs cookies and page tokens: the home's own. `clock` tells seconds since 1970.
     """
 
     def __init__(

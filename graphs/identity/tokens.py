@@ -72,22 +72,14 @@ class TokenVerifier:
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ) -> Self | None:
-        """Return the verifier that the variables describe; None if none of them is set.
-
-        Raises:
-            SettingsError: They are wrong, or some are missing.
-        """
+        """Return the verifier that the variables describe; None if none of them is set."""
         issuer, audience, keys_url, secret = (variables.get(name, "").strip() for name in VARIABLES)
         if not (issuer or audience or keys_url or secret):
             return None
         return cls(issuer, audience, keys_url=keys_url, secret=secret)
 
     async def identify(self, headers: Mapping[Any, Any]) -> Identity:
-        """Return who sends a request with these headers.
-
-        Raises:
-            IdentityError: They name nobody, the token does not hold, or it cannot be checked now.
-        """
+        """Return who sends a request with these headers, or raise an IdentityError (`TokenCheck.identify_token`)."""
         return await self.identify_token(bearer_of(headers))
 
     async def identify_token(self, token: str) -> Identity:
@@ -124,11 +116,7 @@ class TokenVerifier:
 
 
 def name_of(issuer: str, subject: str) -> str:
-    """Return the name of an issuer's subject. No two have the same one: an issuer's URL has no "@".
-
-    Raises:
-        IdentityError: The subject is empty, too long, or has characters that cannot be seen.
-    """
+    """Return the name of an issuer's subject. No two have the same one: an issuer's URL has no "@"."""
     name = f"{subject}@{issuer.removeprefix('https://')}"
     if not subject.strip() or not subject.isprintable() or subject != subject.strip() or len(name) > _LONGEST_NAME:
         problem = f"{name!r:.80} cannot be the name of a user"
@@ -137,13 +125,7 @@ def name_of(issuer: str, subject: str) -> str:
 
 
 class IssuerKeys:
-    """The keys of an issuer, by their id.
-
-    Args:
-        issuer: Its URL, where its configuration says at which address the keys are.
-        url: That address, if it is named; "": ask the issuer.
-        clock: Seconds; for tests.
-    """
+    """The keys of an issuer, by their id; at `url`, or where the issuer's configuration says ("")."""
 
     def __init__(self, issuer: str, url: str = "", *, clock: Callable[[], float] = time.monotonic) -> None:
         self._issuer, self._url, self._clock = issuer, url, clock
@@ -153,11 +135,7 @@ class IssuerKeys:
         self._fetching = asyncio.Lock()
 
     async def key(self, name: str) -> jwt.PyJWK:
-        """Return the key with this id.
-
-        Raises:
-            IdentityError: There is none (401), or the issuer has not said for too long which there are (503).
-        """
+        """Return the key with this id; an IdentityError, if there is none (401), or all are too old (503)."""
         age = self._clock() - self._fetched
         if name not in self._keys or age >= _LAST_SECONDS:
             await self._fetch()
@@ -195,11 +173,7 @@ class IssuerKeys:
 
 
 def check_url(name: str, url: str) -> str:
-    """Return a URL from which keys may come: by HTTPS, or from this computer.
-
-    Raises:
-        SettingsError: It is none.
-    """
+    """Return a URL from which keys may come: by HTTPS, or from this computer."""
     try:
         parts = urlsplit(url)
         is_safe = bool(parts.hostname) and parts.scheme == "https"

@@ -18,11 +18,7 @@ _SINCE = "begun-at"  # beside the copies: when they were begun, ISO 8601
 
 
 def back_up(home: FileHome, directory: Path) -> None:
-    """Copy both databases of a data directory into a new or empty directory; games may be played meanwhile.
-
-    Raises:
-        HomeError: The directory has something in it, there is nothing to copy, or a file cannot be read or written.
-    """
+    """Copy both databases of a data directory into a new or empty directory; games may be played meanwhile."""
     begun = datetime.now(UTC)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -36,12 +32,7 @@ def back_up(home: FileHome, directory: Path) -> None:
 
 
 def restore(home: FileHome, directory: Path) -> datetime:
-    """Put the databases of a backup into a data directory that has none; return when the backup was begun.
-
-    Raises:
-        HomeError: It is no backup, a file of it is damaged, or the data directory has databases (nothing was changed);
-            or it cannot be written.
-    """
+    """Put the databases of a sound backup into a data directory that has none; return when the backup was begun."""
     copies = {file: directory / file.name for file in (home.checkpoints, home.memory)}
     try:
         begun = datetime.fromisoformat((directory / _SINCE).read_text("ascii"))

@@ -85,19 +85,14 @@ class Contents(NamedTuple):
 
 
 async def export_campaign(game: Game, path: Path) -> Contents:
-    """Write everything of a campaign, which nobody may play meanwhile, to a file that does not exist.
-
-    Raises:
-        CampaignFileError: There is no such campaign, or the file cannot be written.
-    """
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    """Write everything of a campaign, which nobody may play meanwhile, to a file that does not exist."""
+    if (saved := await game.saved_game()) is None:
         raise CampaignFileError(f"There is nothing to export of campaign {game.context.campaign!r}: it has not begun.")
     threads = await game.threads()
     values: dict[str, JSON] = {}
     # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
-    records = [line async for line in _records(game, store)]
+    records = [line async for line in _records(game)]
     parts = {_RECORDS: records, _VALUES: list(values.values()), _CHECKPOINTS: checkpoints}
     contents = Contents(game.context.campaign, game.machine, saved.turn, len(records), len(checkpoints))
     about: JSON = {"format": _FORMAT, "questbook": __version__, "user": game.context.user, "thread": game.thread_id}
@@ -113,13 +108,9 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
     """Read a campaign from a file into one that has not begun, of any user and name; on an error nothing of it stays.
 
     A file that would need more than `most_memory` bytes, by a generous estimate, is refused before it is parsed.
-
-    Raises:
-        CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
     about, parts = await asyncio.to_thread(read_archive, path, most_memory)
-    if (store := (await game.load()).store) is None:
-        raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
+    store = await game.store()
     if about["machine"] != game.machine:
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
@@ -179,11 +170,7 @@ _REQUIRED: Mapping[str, Sequence[str]] = {
 
 
 def _check_parts(parts: Mapping[str, list[JSON]], graph: Any) -> None:
-    """Check every field of a campaign, as those of an edit by hand and of a record that comes in are.
-
-    Raises:
-        ValueError: One is wrong; the message names it, its value and what is expected.
-    """
+    """Check every field of a campaign, as those of an edit by hand and of a record that comes in are checked."""
     for part, fields in _LINES.items():
         check_fits(TypeAdapter[Any](list[shape(fields)]), parts[part], part)  # type: ignore[misc, arg-type]
     encoded, known = {line["id"]: line for line in parts[_VALUES]}, set[tuple[str, str]]()
@@ -241,9 +228,9 @@ class _Move:
         return moved | ({"thread_id": self.thread(str(value["thread_id"]))} if "thread_id" in value else {})
 
 
-async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
+async def _records(game: Game) -> AsyncIterator[JSON]:
     space = game.context.campaign_namespace()
-    async for item in items_under(store, space, refresh_ttl=False):
+    async for item in items_under(await game.store(), space, refresh_ttl=False):
         place = [unescape_label(label) for label in item.namespace[len(space) :]]
         yield {"place": place, "key": item.key, "value": item.value, "index": bool(_SEARCHED & set(place))}
 
@@ -306,13 +293,9 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
             for name, number in line["values"].items()
         }
         metadata: Any = hidden(move.metadata(line["metadata"]))
-        await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
-        tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
-        for write in line["writes"]:
-            value = await value_of(write["channel"], write["value"])
-            tasks.setdefault(write["task"], []).append((write["channel"], value))
-        for task, writes in tasks.items():
-            await saver.aput_writes({"configurable": where | {"checkpoint_id": checkpoint["id"]}}, writes, task)
+        config = await saver.aput({"configurable": where | parent}, checkpoint, metadata, changed)
+        writes = [(each["task"], each["channel"], each["value"]) for each in line["writes"]]
+        await saver.aput_all_writes(config, [(task, name, await value_of(name, at)) for task, name, at in writes])
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
@@ -378,11 +361,7 @@ def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> 
 
 
 def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dict[str, list[JSON]]]:
-    """Read an archive: its manifest, and the lines of each part, which are refused if they need too much memory.
-
-    Raises:
-        CampaignFileError: It is no such file, or is damaged, newer, or too large.
-    """
+    """Read an archive: its manifest, and the lines of each part, which are refused if they need too much memory."""
     with _open(path) as (archive, about):
         left = min(most_memory, max(_MOST_TIMES_MEMORY * path.stat().st_size, _ALWAYS_MEMORY))
         for name in _PARTS:
@@ -401,11 +380,7 @@ def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dic
 
 
 def contents_of(path: Path) -> Contents:
-    """Return what a file says that it holds; only its manifest is read.
-
-    Raises:
-        CampaignFileError: It is no such file, newer, or far larger inside than outside.
-    """
+    """Return what a file says that it holds; only its manifest is read."""
     with _open(path) as (_, about):
         return Contents.of(about)
 
@@ -465,7 +440,7 @@ def _lines(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
 
 
 def _memory_of(line: bytes) -> int:
-    """Return how many bytes of memory a line of JSON takes when it is parsed, at most."""
+    """Return how many bytes of memory a line of JSON takes at most when it is parsed."""
     return len(line) + sum(cost * line.count(mark) for mark, cost in _COSTS)
 
 

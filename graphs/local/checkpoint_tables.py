@@ -82,10 +82,8 @@ WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM jso
 _HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
 _LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
-Place = tuple[str, str]
-"""Thread and namespace."""
-Work: TypeAlias = Callable[[sqlite3.Connection], T]
-"""What is done with a connection, in its own thread."""
+Place = tuple[str, str]  # thread and namespace
+Work: TypeAlias = Callable[[sqlite3.Connection], T]  # what is done with a connection, in its own thread
 
 
 class Saved(NamedTuple):
@@ -254,10 +252,8 @@ def compressing_serializer() -> SerializerProtocol:
 def decompress(kind: str | None, value: bytes) -> bytes | None:
     """Return a saved value as bytes that can be searched for text; None if only its own serializer can open it.
 
-    Its kind is its type as the saver wrote it: "msgpack", "msgpack+zlib", "msgpack+blobs+zlib".
-
-    Raises:
-        ValueError: The bytes are damaged.
+    Its kind is its type as the saver wrote it: "msgpack", "msgpack+zlib", "msgpack+blobs+zlib". If the bytes are
+    damaged, that is a ValueError.
     """
     _, plus, cipher = kind_of_rest(kind or "").partition("+")
     if not plus:

@@ -266,11 +266,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
 
     def _opened(self, saved: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
-        """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row.
-
-        Raises:
-            ValueError: A part of it is missing or damaged.
-        """
+        """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row."""
         if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
         load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))

@@ -4,8 +4,6 @@ What is there already and the same is passed over, so a copy that was stopped go
 and what was typed at a prompt stay where they are. Vectors are made again by the other home's embedder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -39,21 +37,11 @@ class CopyReport(NamedTuple):
     written: int  # checkpoints and records that were not there
 
 
-class _Digest(NamedTuple):
-    """What a thread is compared by."""
-
-    checkpoints: int
-    sha256: str
-
-
 async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
     """Copy every thread and record; yield after each thread and after some records, the whole at the end.
 
     Each campaign is held while it is copied. If someone plays on afterwards, a second copy brings what is new.
-
-    Raises:
-        CampaignBusyError: A campaign is being played. What was copied before is there.
-        CopyError: The other home has a thread or record that says something else, or the copy differs.
+    Where the other home says something else, that is a CopyError.
     """
     done = CopyReport(0, 0, 0, 0, 0)
     async with source.keep_open(), target.keep_open():
@@ -64,29 +52,23 @@ async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
                 busy = f"Thread {thread} is being played: end that, and copy again."
                 async with source.hold(thread, busy), target.hold(thread, busy):
                     copied, written = await _copy_thread(theirs, ours, thread)
-                done = done._replace(
-                    threads=done.threads + 1,
-                    checkpoints=done.checkpoints + copied.checkpoints,
-                    written=done.written + written,
-                )
+                threads_done, checkpoints = done.threads + 1, done.checkpoints + copied
+                done = done._replace(threads=threads_done, checkpoints=checkpoints, written=done.written + written)
                 yield done
         async with source.open_store() as theirs_store, target.open_store() as ours_store:
             async for batch in _batches(theirs_store):
-                done = done._replace(
-                    records=done.records + len(batch), written=done.written + await _copy_records(ours_store, batch)
-                )
+                written = await _copy_records(ours_store, batch)
+                done = done._replace(records=done.records + len(batch), written=done.written + written)
                 yield done
 
 
-async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread: str) -> tuple[_Digest, int]:
-    """Copy a thread; return what it is compared by, and how many checkpoints were written."""
+async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread: str) -> tuple[int, int]:
+    """Copy a thread; return how many checkpoints it has, and how many were written."""
     tuples = sorted([saved async for saved in theirs.alist(_at(thread))], key=_id)
     wanted, there = await asyncio.to_thread(_digest, tuples), {_key(saved) async for saved in ours.alist(_at(thread))}
     if there - {_key(saved) for saved in tuples}:
-        problem = (
-            f"Thread {thread} was played on there: it has checkpoints that are not here. Nothing of it was copied."
-        )
-        raise CopyError(f"{problem} Delete it in one of both places, and copy again.")
+        problem = f"Thread {thread} was played on there: it has checkpoints that are not here."
+        raise CopyError(f"{problem} Nothing of it was copied. Delete it in one of both places, and copy again.")
     versions = {_key(saved): saved.checkpoint["channel_versions"] for saved in tuples}
     written = 0
     for saved in tuples:
@@ -100,18 +82,14 @@ async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread:
         owner = saved.metadata.get(OWNER)
         ours.log_in = (lambda owner=owner: owner) if owner else None  # which a checkpointer alone may write
         config: Any = {"configurable": where | ({"checkpoint_id": parent} if parent else {})}
-        await ours.aput(config, saved.checkpoint, saved.metadata, changed)
-        tasks: dict[str, list[tuple[str, Any]]] = {}
-        for task, channel, value in saved.pending_writes or []:
-            tasks.setdefault(task, []).append((channel, value))
-        for task, writes in tasks.items():
-            await ours.aput_writes({"configurable": where | {"checkpoint_id": _id(saved)}}, writes, task)
+        copied = await ours.aput(config, saved.checkpoint, saved.metadata, changed)
+        await ours.aput_all_writes(copied, saved.pending_writes or [])
         written += 1
     ours.log_in = None
-    copied = await asyncio.to_thread(_digest, sorted([saved async for saved in ours.alist(_at(thread))], key=_id))
-    if copied != wanted:
+    there_now = sorted([saved async for saved in ours.alist(_at(thread))], key=_id)
+    if await asyncio.to_thread(_digest, there_now) != wanted:
         raise CopyError(f"Thread {thread} says something else there than here. Delete it there, and copy again.")
-    return wanted, written
+    return len(tuples), written
 
 
 async def _batches(store: BaseStore) -> AsyncIterator[list[SearchItem]]:
@@ -126,11 +104,7 @@ async def _batches(store: BaseStore) -> AsyncIterator[list[SearchItem]]:
 
 
 async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
-    """Write the records that are not there, or there as they were before; return how many.
-
-    Raises:
-        CopyError: One of them is there, says something else, and was written there later than here.
-    """
+    """Write the records that are not there, or there as they were before; return how many."""
     gets = [GetOp(item.namespace, item.key, refresh_ttl=False) for item in batch]
     known = await get_all(store, gets)
     missing = [
@@ -138,11 +112,11 @@ async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
         for item, there in zip(batch, known, strict=True)
         if there is None or (there.value != item.value and there.updated_at < item.updated_at)
     ]
-    searched = [isinstance(item.value.get("text"), str) for item in missing]
-    pairs = zip(missing, searched, strict=True)
-    await put_all(
-        store, [PutOp(one.namespace, one.key, one.value, None if has_text else False) for one, has_text in pairs]
-    )
+    puts = [
+        PutOp(item.namespace, item.key, item.value, None if isinstance(item.value.get("text"), str) else False)
+        for item in missing
+    ]
+    await put_all(store, puts)
     for item, there in zip(batch, await get_all(store, gets), strict=True):
         if there is None or there.value != item.value:
             place = "/".join(item.namespace)
@@ -151,14 +125,14 @@ async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
     return len(missing)
 
 
-def _digest(tuples: list[CheckpointTuple]) -> _Digest:
+def _digest(tuples: list[CheckpointTuple]) -> bytes:
     total = hashlib.sha256()
     for saved in tuples:
         channels = sorted(saved.checkpoint["channel_values"].items())
         writes = sorted((task, channel, repr(value)) for task, channel, value in saved.pending_writes or [])
         notes = json.dumps([_key(saved), dict(saved.metadata)], sort_keys=True, default=str)
         total.update(notes.encode() + _SERDE.dumps_typed(channels)[1] + _SERDE.dumps_typed(writes)[1])
-    return _Digest(len(tuples), total.hexdigest())
+    return total.digest()
 
 
 def _at(thread: str, saved: CheckpointTuple | None = None) -> Any:

@@ -8,6 +8,7 @@ the built-in model, and calls that failed or whose provider says nothing of toke
 import asyncio
 import logging
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, NamedTuple, Self
@@ -43,7 +44,6 @@ class Cost(NamedTuple):
         return type(self)(self.calls + other.calls, self.prompt + other.prompt, self.answers + other.answers, dollars)
 
     def __str__(self) -> str:
-        """Return it as it is shown."""
         calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}, {self.prompt + self.answers:,} tokens"
         return calls + (f", ${self.dollars:.4f}" if self.dollars else "")
 
@@ -82,13 +82,10 @@ class UsageMeter(AsyncCallbackHandler):
 
     async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
         """Count a call."""
-        generations = (each for several in response.generations for each in several)
-        for message in (each.message for each in generations if isinstance(each, ChatGeneration)):
-            model = str(message.response_metadata.get("model_name") or "")
-            if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
-                price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])
-                with self._lock:
-                    self._cost = self._cost.plus(Cost(1, usage["input_tokens"], usage["output_tokens"], price))
+        for model, prompt, answer in paid_calls(response):
+            price = await asyncio.to_thread(_price, model, prompt, answer)
+            with self._lock:
+                self._cost = self._cost.plus(Cost(1, prompt, answer, price))
 
     async def keep(self, store: BaseStore, user: str, campaign: str) -> None:
         """Add what a run cost to what its campaign costs, and begin at zero. Only one process may play the campaign.
@@ -108,6 +105,16 @@ class UsageMeter(AsyncCallbackHandler):
             await put_all(store, [PutOp(place, _KEY, record, False)])
         except StoreError as error:
             _log.warning("What the last turn of %r cost was not kept: %s", campaign, error)
+
+
+def paid_calls(response: LLMResult) -> Iterator[tuple[str, int, int]]:
+    """Yield model, tokens of the prompt and of the answer, as a provider counted them; the built-in model has none."""
+    for generation in (each for several in response.generations for each in several):
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        usage = message.usage_metadata if isinstance(message, AIMessage) else None
+        model = str(message.response_metadata.get("model_name") or "") if message else ""
+        if usage and model != OFFLINE:
+            yield model, usage["input_tokens"], usage["output_tokens"]
 
 
 def _price(model: str, prompt: int, answer: int) -> float | None:

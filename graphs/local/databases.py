@@ -20,14 +20,14 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.settings import Settings
+from questbook.memory.embeddings.minilm import steps_to_minilm
 from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
     from questbook.memory.store.faiss_store import FaissStore
     from questbook.memory.store.index_config import StoreIndex
 
-AUTO: Final = "auto"
-"""The setting `embeddings` if nobody names one: the file decides."""
+AUTO: Final = "auto"  # the setting `embeddings` if nobody names one: the file decides
 _WORDS_ONLY = "hash"  # how the names of the embedder begin that knows spelling alone
 _LOCK_SECONDS = 30.0
 
@@ -80,10 +80,6 @@ async def open_store(
         known: Vectors by text that this embedder has made before, so that it need not make them again.
         index: What is embedded and indexed; None: `text`, with that embedder.
         ttl: LangGraph's settings for items that expire; times in minutes.
-
-    Raises:
-        HomeError: The file cannot be used; it is not changed.
-        StoreError: The store refused it for another reason, there is no such embedder, or it cannot be used here.
     """
     # numpy and FAISS take a while to import: not before they are needed, and not in the event loop.
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")
@@ -145,8 +141,6 @@ async def knows_meaning(home: Home, name: str) -> bool:
         return not name.startswith(_WORDS_ONLY)
     if made_with := await home.read_embedder():
         return not made_with.startswith(_WORDS_ONLY)
-    from questbook.memory.embeddings.minilm import steps_to_minilm
-
     return not steps_to_minilm()
 
 
@@ -157,8 +151,6 @@ async def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str
     """
     if name != AUTO or (only_first and await home.has_begun()) or await knows_meaning(home, name):
         return ""
-    from questbook.memory.embeddings.minilm import steps_to_minilm
-
     steps = steps_to_minilm()
     if await home.read_embedder():
         steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")

@@ -45,8 +45,7 @@ async def unreachable_turns(game: Game) -> str:
     """Say which turns memory knows that no checkpoint of the campaign has; "" if there are none."""
     if (saved := await game.saved_game()) is None:
         return ""
-    store: Any = (await game.load()).store
-    exchanges = items_under(store, game.context.campaign_namespace("exchanges"), refresh_ttl=False)
+    exchanges = items_under(await game.store(), game.context.campaign_namespace("exchanges"), refresh_ttl=False)
     current = set(_keys(saved.values, 0).values())
     turns = {item.key: int(item.value["turn"]) async for item in exchanges if item.key not in current}
     for state in await _states(game) if turns else ():  # mostly they were undone
@@ -64,8 +63,7 @@ async def unreachable_turns(game: Game) -> str:
 async def mend(game: Game) -> str:
     """Do what can be done about the problem of a campaign that nobody plays; return what was done and what is lost."""
     if await game.saved_game() is None:
-        store: Any = (await game.load()).store
-        await store.adelete(_pasts(game), game.thread_id)
+        await (await game.store()).adelete(_pasts(game), game.thread_id)
         lost = "What was said is lost but for its memories, and so are earlier states."
         return f"It goes on from what memory knows. {lost}"
     turns, missing = await _rebuild(game)
@@ -112,7 +110,6 @@ async def _rebuild(game: Game) -> tuple[int, list[int]]:
 
 
 async def _states(game: Game) -> list[Any]:
-    """Return every state of every thread of a campaign that a checkpoint has, each thread's newest first."""
     graph = await game.load()
     configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in await game.threads()]
     return [state for config in configs async for state in graph.aget_state_history(config)]
@@ -128,10 +125,9 @@ async def _head_of(game: Game) -> JSON | None:
 
 
 async def _known_turns(game: Game) -> set[str]:
-    """Return the keys of the exchanges that memory knows or once knew.
+    """Return the keys of the exchanges of the turns that memory knows or once knew: those forgotten or retracted, too.
 
-    It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
-    its exchange was deleted.
+    Of a turn whose exchange was deleted, its claim is left.
     """
     known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):

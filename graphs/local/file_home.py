@@ -37,11 +37,7 @@ class FileHome(NamedTuple):
 
     @classmethod
     def find(cls) -> Self:
-        """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed.
-
-        Raises:
-            HomeError: It cannot be created or written.
-        """
+        """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed."""
         if named := os.environ.get(VARIABLE, ""):
             return cls.at(named)
         from platformdirs import user_data_path  # only when it is needed
@@ -50,11 +46,7 @@ class FileHome(NamedTuple):
 
     @classmethod
     def at(cls, place: str | Path) -> Self:
-        """Return a directory, which is created if needed; "~" is the user's own.
-
-        Raises:
-            HomeError: It cannot be created or written.
-        """
+        """Return a directory, which is created if needed; "~" is the user's own."""
         try:
             path = Path(place).expanduser().absolute()
         except RuntimeError as error:  # "~name", and there is no such user
@@ -221,12 +213,7 @@ def _unusable(path: Path, reason: str) -> HomeError:
 
 @contextmanager
 def hold_file(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
-    """Hold a lock file for this process, which ends the lock, however it ends.
-
-    Raises:
-        CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
-        HomeError: The lock cannot be written.
-    """
+    """Hold a lock file for this process, which ends the lock, however it ends; `busy` says that another one has it."""
     from filelock import FileLock, Timeout  # only when something is locked
 
     lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False)

@@ -4,16 +4,18 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+from pydantic import ValidationError
 
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, events_of_prompt, read_stream
-from questbook.graphs.local.home import Held, Home
+from questbook.graphs.local.home import Held, Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import (
     HomeCheckpointer,
@@ -81,8 +83,7 @@ class Game:
     async def saved_game(self) -> SavedGame | None:
         """Return what the campaign's last checkpoint says; None before the first message.
 
-        Raises:
-            UnreadableError: Another graph wrote it, or it is another person's.
+        If another graph wrote it, or it is another person's, that is an UnreadableError.
         """
         saved = await read_saved_game(self.checkpointer, self.thread_id)
         if saved and (others := saved.users - {self.context.user}):
@@ -117,6 +118,10 @@ class Game:
                 _settle_heap()
             return self._graph
 
+    async def store(self) -> BaseStore:
+        """Return the store, which is opened with the graph."""
+        return cast(BaseStore, (await self.load()).store)
+
     async def enter(self) -> bool:
         """Go to where the campaign was left on another thread, such as in Studio, if this one is empty; say whether."""
         if await self.saved_game() is not None:
@@ -146,7 +151,7 @@ class Game:
         module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
         where = question.state.config["configurable"]
         here = ExecutionInfo(where["checkpoint_id"], where.get("checkpoint_ns", ""), "", self.thread_id)
-        runtime = Runtime(context=self.context, store=(await self.load()).store, execution_info=here)
+        runtime = Runtime(context=self.context, store=await self.store(), execution_info=here)
         last = await module.last_prompt(question.state.values, question.node, runtime)
         return events_of_prompt(last["recalled"], last["report"])
 
@@ -188,23 +193,14 @@ class Game:
         return self._play(None, config)
 
     async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
-        """Play the last turn again: other words, and with `dice` other rolls.
-
-        Raises:
-            HistoryError: There is no reply to replace.
-        """
+        """Play the last turn again: other words, and with `dice` other rolls; a HistoryError, if there is no reply."""
         replay = await (await self.history()).retry(dice=dice)
         async with aclosing(self._play(None, replay.config, replay.context)) as events:
             async for event in events:
                 yield event
 
     async def edit(self, text: str) -> AsyncGenerator[Event]:
-        """Play the last turn again with another message of the player.
-
-        Raises:
-            HistoryError: There is no message to change.
-            InputError: The message cannot be played.
-        """
+        """Play the last turn again with another message of the player; a HistoryError, if there is none."""
         last = await (await self.history()).last_message()
         async with aclosing(self._play(_message(text), last.config)) as events:
             async for event in events:
@@ -238,8 +234,6 @@ class Game:
             await (await self.history(only_looks=True)).take_back()
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
-        from pydantic import ValidationError  # loaded already, with the graph
-
         try:
             async for event in read_stream(stream):
                 yield event
@@ -261,9 +255,11 @@ def context_class(machine: str) -> type[Settings]:
 
 @asynccontextmanager
 async def open_game(
-    context: Settings, home: Home | None = None, machine: str = "dungeon_master"
+    context: Settings, home: Home | None = None, machine: str = "dungeon_master", *, holds: bool = False
 ) -> AsyncIterator[Game]:
     """Open the campaign that the settings name in this process, by default of the home that `find_home` finds.
+
+    With `holds`, this process holds it meanwhile (`hold_campaign`), so that no other one plays it.
 
     Raises:
         HomeError: The data cannot be read or written.
@@ -273,9 +269,12 @@ async def open_game(
     context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one
     home = home if home is not None else await asyncio.to_thread(find_home)
     async with AsyncExitStack() as resources:
+        holding = hold_campaign(home, context.user or "", context.campaign) if holds else nullcontext()
+        held = await resources.enter_async_context(holding)
         await home.check()  # a damaged file is reported before the first turn
         checkpointer = await resources.enter_async_context(home.open_checkpointer())
         game = Game(context, checkpointer, home, resources, machine)
+        game.held = held
         try:
             yield game
         finally:

@@ -4,8 +4,8 @@ There are two: `FileHome`, a directory with SQLite and FAISS, and `PostgresHome`
 `questbook.graphs.local.homes` finds the one that is meant.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,12 +33,7 @@ class Held(Protocol):
     """A campaign that this process holds."""
 
     async def check(self) -> None:
-        """Check that it is still held, which a database that was stopped may have ended.
-
-        Raises:
-            CampaignBusyError: It is not, and another process holds it by now.
-            HomeError: Nobody can say, because the database does not answer.
-        """
+        """Check that it is still held, which a database that was stopped may have ended; else a CampaignBusyError."""
 
 
 class Home(Protocol):
@@ -81,8 +76,7 @@ class Home(Protocol):
     def hold(self, lock: str, busy: str, wait: float = 0.0) -> AbstractAsyncContextManager[Held]:
         """Hold a lock for this process, by its name: that of a campaign is its thread's id.
 
-        Raises:
-            CampaignBusyError: Another process holds it, also after `wait` seconds; `busy` is the message.
+        If another process holds it, also after `wait` seconds, that is a CampaignBusyError; `busy` is its message.
         """
 
     async def was_held(self, lock: str) -> bool:
@@ -122,9 +116,7 @@ class Home(Protocol):
         """Return a secret, made when it is first asked for; processes share it. It blocks: call it in a thread."""
 
 
-@asynccontextmanager
-async def hold_campaign(home: Home, user: str, campaign: str) -> AsyncIterator[Held]:
+def hold_campaign(home: Home, user: str, campaign: str) -> AbstractAsyncContextManager[Held]:
     """Hold a campaign for this process; the errors are those of `Home.hold`."""
     busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
-    async with home.hold(thread_id_of(user, campaign), busy) as held:
-        yield held
+    return home.hold(thread_id_of(user, campaign), busy)

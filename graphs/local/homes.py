@@ -10,15 +10,9 @@ DATABASE = "QUESTBOOK_DATABASE"
 
 
 def find_home(database: str | None = None) -> Home:
-    """Return the home in the database that QUESTBOOK_DATABASE names, or else the data directory.
+    """Return the home in the database that QUESTBOOK_DATABASE names, or else the data directory (`FileHome.find`).
 
-    The directory is the one that QUESTBOOK_HOME names, or else the user's; it is created if needed. It blocks a moment.
-
-    Args:
-        database: URL of a database, "postgresql://…"; None: that of the variable; "": none.
-
-    Raises:
-        HomeError: It cannot be created or written, or the URL is none.
+    It blocks a moment. `database` is a URL in the variable's place; "": none.
     """
     files = FileHome.find()
     url = os.environ.get(DATABASE, "") if database is None else database
@@ -26,11 +20,7 @@ def find_home(database: str | None = None) -> Home:
 
 
 def home_at(place: str, files: Path) -> Home:
-    """Return the home in a directory or a database, by its path or URL; `files`: directory of this machine.
-
-    Raises:
-        HomeError: It is neither.
-    """
+    """Return the home in a directory or a database, by its path or URL; `files`: directory of this machine."""
     if "://" not in place:
         return FileHome.at(place)
     if not place.startswith(("postgresql://", "postgres://")):

@@ -4,17 +4,19 @@
 blobs of a channel of their own, by digest, in the same thread and namespace. Everything else is as LangGraph has it.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     get_checkpoint_id,
     get_serializable_checkpoint_metadata,
@@ -32,10 +34,6 @@ from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
 MESSAGES, PART = "messages", "messages/part"
 LISTED = "listed"  # type of a blob of digests
@@ -190,15 +188,10 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint.
-
-        Raises:
-            InputError: A run that began at an earlier checkpoint, and has ended, begins there again.
-        """
+        """Save a checkpoint, as `Checkpointer.aput` does."""
         place, parent = place_of(config), get_checkpoint_id(config)
-        notes = {
-            name: note for name, note in get_serializable_checkpoint_metadata(config, metadata).items() if name != OWNER
-        }
+        notes: JSON = {**get_serializable_checkpoint_metadata(config, metadata)}
+        notes.pop(OWNER, None)
         if self.log_in:  # whose the thread is, is who began it, not who writes now
             began = await self._began(place[0])
             check_caller(place[0], began, self.caller())
@@ -210,16 +203,10 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         inline = {name: value for name, value in values.items() if _is_inline(value)}
         known = self._parts[1] if self._parts and self._parts[0] == (*place, parent) else frozenset[str]()
         listed = self._digests(values.get(MESSAGES)) if MESSAGES in new_versions else {}
-        rows = [
-            (name, str(version), *self._dump(name, values, listed))
-            for name, version in new_versions.items()
-            if name not in inline
-        ]
-        rows += [
-            (PART, digest, *self.serde.dumps_typed(message))
-            for digest, message in listed.items()
-            if digest not in known
-        ]
+        long = [name for name in new_versions if name not in inline]
+        new = [digest for digest in listed if digest not in known]
+        rows = [(name, str(new_versions[name]), *self._dump(name, values, listed)) for name in long]
+        rows += [(PART, digest, *self.serde.dumps_typed(listed[digest])) for digest in new]
         own = {**checkpoint, "channel_values": inline}
         columns = list(map(list, zip(*rows, strict=True))) or [[], [], [], []]
         await self._execute(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
@@ -254,9 +241,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         """Delete the checkpoints that runs wrote, and the pending writes on them, as `Checkpointer` does."""
         rows, caller = await self._rows(_OF_RUNS, [str(run) for run in run_ids]), self.caller()
         if caller is not None:
-            owners = {
-                name: (await self._began(name) or {}).get(OWNER, caller) for name in {r["thread_id"] for r in rows}
-            }
+            threads = {row["thread_id"] for row in rows}
+            owners = {name: (await self._began(name) or {}).get(OWNER, caller) for name in threads}
             rows = [row for row in rows if owners[row["thread_id"]] == caller]
         pairs = [row["thread_id"] for row in rows], [row["checkpoint_id"] for row in rows]
         async with self._cursor() as cursor, cursor.connection.transaction():
@@ -318,9 +304,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             (lists if bytes(row[1]) == LISTED.encode() else others).append(row)
         saved = await super()._load_checkpoint_tuple({**value, "channel_values": others})
         if lists:
-            parts = {
-                bytes(digest).decode(): (bytes(kind).decode(), data) for digest, kind, data in value["parts"] or []
-            }
+            parts = {bytes(name).decode(): (bytes(kind).decode(), data) for name, kind, data in value["parts"] or []}
             digests = json.loads(bytes(lists[0][2]))
             try:
                 messages = [self.serde.loads_typed(parts[digest]) for digest in digests]

@@ -5,18 +5,19 @@ session. That one must reach PostgreSQL itself or a proxy in session mode; PgBou
 statement another session, and the lock with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import TTLConfig
+from langgraph.store.postgres.base import PostgresIndexConfig
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -34,11 +35,6 @@ from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store import postgres_store
 from questbook.memory.timeline.namespaces import escape_label
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-    from langgraph.store.base import TTLConfig
-    from langgraph.store.postgres.base import PostgresIndexConfig
 
 SCHEMA = 1
 """Version of the tables. A program opens a database of at least this version that says it may (`oldest_reader`)."""
@@ -81,21 +77,18 @@ class PostgresHome:
         except psycopg.ProgrammingError as error:
             reason = str(error).partition('"')[0].strip(" :")  # what it quotes may be the password
             hint = "In a user or password, % is written as %25, @ as %40, : as %3A, / as %2F, ? as %3F, # as %23."
-            raise HomeError(
-                f"The database's URL cannot be read: {reason}. Expected postgresql://USER@HOST/NAME. {hint}"
-            ) from None
+            problem = f"The database's URL cannot be read: {reason}. Expected postgresql://USER@HOST/NAME."
+            raise HomeError(f"{problem} {hint}") from None
         place = f"{parts.get('host') or 'this machine'}{':' + str(parts['port']) if parts.get('port') else ''}"
         self.name = f"database {parts.get('dbname') or parts.get('user') or 'postgres'} at {place}"
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
 
     @property
-    def prompt_history(self) -> Path:
-        """File of what was typed at the terminal's prompt."""
+    def prompt_history(self) -> Path:  # noqa: D102
         return self.path / "history"
 
     @asynccontextmanager
-    async def keep_open(self) -> AsyncIterator[None]:
-        """Keep the pool open meanwhile."""
+    async def keep_open(self) -> AsyncIterator[None]:  # noqa: D102
         async with self._connections():
             yield
 
@@ -114,11 +107,7 @@ class PostgresHome:
         index: Any = None,
         ttl: TTLConfig | None = None,
     ) -> AsyncIterator[postgres_store.HybridPostgresStore]:
-        """Open the memories.
-
-        Raises:
-            EmbedderChangedError: They were made with another embedder.
-        """
+        """Open the memories; those that were made with another embedder are refused."""
         async with self._connections() as connections:
             made_with = await self.read_embedder()
             if index is None:
@@ -135,8 +124,7 @@ class PostgresHome:
         async with self._connections():
             pass
 
-    async def problem(self) -> str:
-        """Ask the database something."""
+    async def problem(self) -> str:  # noqa: D102
         try:
             await self._rows("SELECT 1")
         except HomeError:
@@ -144,7 +132,7 @@ class PostgresHome:
         return ""
 
     @asynccontextmanager
-    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[HeldLock]:
+    async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator["HeldLock"]:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""
         async with self._connections():
             held = HeldLock(locks_of(self.url), lock, busy)
@@ -162,21 +150,17 @@ class PostgresHome:
     async def forget_lock(self, lock: str) -> None:
         """Do nothing: a lock that nobody holds is nowhere."""
 
-    async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:
-        """Read an item without an embedder."""
+    async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:  # noqa: D102
         rows = await self._rows("SELECT value FROM store WHERE prefix = %s AND key = %s", ".".join(namespace), key)
         return dict(rows[0]["value"]) if rows else None
 
-    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:
-        """List namespaces by their first and last labels."""
+    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:  # noqa: D102
         begin = "%" if first is None else f"{_literal(first)}.%"
-        rows = await self._rows(
-            "SELECT DISTINCT prefix FROM store WHERE prefix LIKE %s ORDER BY 1", f"{begin}.{_literal(last)}"
-        )
+        found = "SELECT DISTINCT prefix FROM store WHERE prefix LIKE %s ORDER BY 1"
+        rows = await self._rows(found, f"{begin}.{_literal(last)}")
         return [tuple(row["prefix"].split(".")) for row in rows]
 
-    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
-        """List the keys in a namespace and under it."""
+    async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         place = ".".join(namespace)
         found = "SELECT prefix, key FROM store WHERE prefix = %s OR prefix LIKE %s ORDER BY 1, 2"
         rows = await self._rows(found, place, f"{_literal(place)}.%")
@@ -185,8 +169,7 @@ class PostgresHome:
     async def has_begun(self) -> bool:  # noqa: D102
         return bool(await self._rows("SELECT 1 FROM store LIMIT 1"))
 
-    async def read_embedder(self) -> str:
-        """Return the embedder that the database was made for."""
+    async def read_embedder(self) -> str:  # noqa: D102
         rows = await self._rows("SELECT value FROM questbook_meta WHERE key = 'embedder'")
         return str(rows[0]["value"]) if rows else ""
 
@@ -199,21 +182,16 @@ class PostgresHome:
         """Return the bytes of the tables and indexes of checkpoints."""
         return int((await self._rows(_SIZE))[0]["size"])
 
-    async def size_of(self, user: str, threads: Sequence[str]) -> int:
-        """Return the bytes of rows, as the tables have them."""
+    async def size_of(self, user: str, threads: Sequence[str]) -> int:  # noqa: D102
         label = escape_label(user)
         return int((await self._rows(_SIZE_OF, list(threads), label, f"{_literal(label)}.%"))[0]["size"])
 
-    def sessions(self) -> PostgresSessions:
-        """Return those of the database."""
+    def sessions(self) -> "PostgresSessions":  # noqa: D102
         return PostgresSessions(self)
 
     def secret(self, name: str) -> str:
         """Return a secret of the table `questbook_meta`."""
-        with (
-            explained(self.name),
-            psycopg.connect(self.url, autocommit=True, **session_options()) as connection,
-        ):
+        with explained(self.name), psycopg.connect(self.url, autocommit=True, **session_options()) as connection:
             connection.execute(_SET, (f"secret {name}", secrets.token_urlsafe(24)))
             row = connection.execute("SELECT value FROM questbook_meta WHERE key = %s", (f"secret {name}",)).fetchone()
         return str(row[0]) if row else ""
@@ -221,12 +199,8 @@ class PostgresHome:
     async def migrate(self, embeddings: Embeddings | str | None = None) -> list[str]:
         """Make or renew the tables, which may be repeated, also by several at once; return what was done.
 
-        Args:
-            embeddings: The embedder of a new database, or its name; None: that of the settings.
-
-        Raises:
-            HomeError: A newer version of Questbook made the tables, or the database refuses.
-            EmbedderChangedError: The tables are there, and were made for another embedder.
+        `embeddings` is the embedder of a new database, or its name; None: that of the settings. Tables that a newer
+        version made, or that were made for another embedder, are refused.
         """
         with explained(self.name):
             async with await self._connect() as connection:
@@ -245,12 +219,9 @@ class PostgresHome:
                 await store.setup()
                 for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
-                for key, value in (
-                    ("embedder", _describe(index)),
-                    ("oldest_reader", str(SCHEMA)),
-                    ("schema", str(SCHEMA)),
-                ):
-                    await connection.execute(_SET, (key, value))
+                is_now = {"embedder": _describe(index), "oldest_reader": str(SCHEMA), "schema": str(SCHEMA)}
+                for item in is_now.items():
+                    await connection.execute(_SET, item)
                 raised = "UPDATE questbook_meta SET value = %s WHERE key = 'schema' AND value::int < %s"
                 await connection.execute(raised, (str(SCHEMA), SCHEMA))
                 now = await _read_meta(connection)
@@ -258,7 +229,7 @@ class PostgresHome:
         return [f"{name}: {now[name]}" for name in sorted(changed)]
 
     @asynccontextmanager
-    async def _connections(self) -> AsyncIterator[_Connections]:
+    async def _connections(self) -> AsyncIterator["_Connections"]:
         loop = asyncio.get_running_loop()
         connections = self._by_loop.setdefault(loop, _Connections())
         async with connections.changing:
@@ -275,7 +246,7 @@ class PostgresHome:
                     await connections.pool.close()
                     await asyncio.to_thread(locks_of(self.url).close_if_idle)
 
-    async def _begin(self, connections: _Connections) -> None:
+    async def _begin(self, connections: "_Connections") -> None:
         async with await self._connect() as connection:  # it says at once why it cannot
             meta = await _read_meta(connection)
         if int(meta.get("schema", "0")) < SCHEMA:
@@ -310,9 +281,8 @@ class PostgresHome:
 
     def _newer(self, meta: Mapping[str, str]) -> HomeError:
         version = f"version {meta.get('schema')} of the tables; this program knows {SCHEMA}"
-        return HomeError(
-            f"A newer Questbook made the tables in the {self.name}: {version}. Nothing was changed: update it."
-        )
+        problem = f"A newer Questbook made the tables in the {self.name}: {version}"
+        return HomeError(f"{problem}. Nothing was changed: update it.")
 
 
 class _Connections:
@@ -391,10 +361,8 @@ async def _first(connection: Any, statement: str, *values: Any) -> Any:
 async def _read_meta(connection: Any) -> dict[str, str]:
     if not (await _first(connection, "SELECT to_regclass('questbook_meta') IS NOT NULL AS done"))["done"]:
         return {}
-    rows = await (
-        await connection.execute("SELECT key, value FROM questbook_meta WHERE key NOT LIKE 'secret %'")
-    ).fetchall()
-    return {row["key"]: row["value"] for row in rows}
+    rows = await connection.execute("SELECT key, value FROM questbook_meta WHERE key NOT LIKE 'secret %'")
+    return {row["key"]: row["value"] for row in await rows.fetchall()}
 
 
 def _index_for(

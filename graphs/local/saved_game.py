@@ -6,18 +6,18 @@ import logging
 import sqlite3
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
+from langchain_core.messages import convert_to_messages
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from questbook.graphs.errors import InputError, UnreadableError
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.graphs.turn.player_view import PlayerView
-    from questbook.notebooks import CharacterNotebook, StateNotebook
 
 OWNER = "questbook_owner"
 """Key of a checkpoint's metadata: who began the thread, on a server with a log-in. No caller can write it."""
@@ -40,6 +40,12 @@ def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozense
     """
     names = *(values.get("campaign") or ())[:1], metadata.get("user"), metadata.get(OWNER)
     return frozenset(str(name) for name in names if name)
+
+
+def machine_of(values: Mapping[str, Any]) -> str:
+    """Return the name of the graph that wrote a state, or a campaign's head; "" if nothing says so."""
+    channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
+    return next((machine for channel, machine in channels.items() if channel in values), "")
 
 
 class SavedGame(NamedTuple):
@@ -83,28 +89,21 @@ class SavedGame(NamedTuple):
     @property
     def machine(self) -> str:
         """Name of the graph that wrote it; "" before the first turn."""
-        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
-        return next((machine for channel, machine in channels.items() if channel in self.values), "")
+        return machine_of(self.values)
 
     @property
-    def view(self) -> "PlayerView":
+    def view(self) -> PlayerView:
         """What the player may see of it; the terminal shows nothing else."""
-        from questbook.graphs.turn.player_view import PlayerView
-
         return PlayerView.of(self.values)
 
     @property
-    def character(self) -> "CharacterNotebook":
+    def character(self) -> CharacterNotebook:
         """Who plays."""
-        from questbook.notebooks import CharacterNotebook  # pydantic: only when a page is read
-
         return CharacterNotebook.load(self.values.get("character"))
 
     @property
-    def quest(self) -> "StateNotebook":
+    def quest(self) -> StateNotebook:
         """Where the story stands."""
-        from questbook.notebooks import StateNotebook
-
         return StateNotebook.load(self.values.get("quest"))
 
     @property
@@ -122,8 +121,6 @@ class SavedGame(NamedTuple):
     @property
     def unanswered(self) -> str | None:
         """The player's message that has no reply yet, if there is one."""
-        from langchain_core.messages import convert_to_messages
-
         messages = [*(self.values.get("messages") or []), *convert_to_messages(self.unread)]
         if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
             return None
@@ -159,9 +156,6 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
         """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
 
         LangGraph's server calls this. `questbook.graphs.pruning` can keep more.
-
-        Raises:
-            ValueError: There is no such strategy.
         """
         if strategy not in ("delete", "keep_latest"):
             raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
@@ -174,6 +168,14 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
             pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
             await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
+    async def aput_all_writes(self, config: RunnableConfig, writes: Iterable[tuple[str, str, Any]]) -> None:
+        """Save a checkpoint's pending writes, each with its task; those of a task are counted, so they come at once."""
+        tasks: dict[str, list[tuple[str, Any]]] = {}
+        for task, channel, value in writes:
+            tasks.setdefault(task, []).append((channel, value))
+        for task, own in tasks.items():
+            await self.aput_writes(config, own, task)
+
     def caller(self) -> str | None:
         """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
         return self.log_in() if self.log_in else None
@@ -183,15 +185,10 @@ def is_of_another(began: Mapping[str, Any] | None, caller: str | None) -> bool:
     """Whether another user than a server's caller began a thread on the page or in the terminal.
 
     Its id can be computed, and the server's own rules know nothing of it: a caller could make a thread of the server
-    with the same id. Whose a thread is that began over the server, those rules say.
-
-    Args:
-        began: Metadata of the thread's first checkpoint; None: it has none.
-        caller: Who logged in, "" without a name; None: there is no caller.
+    with the same id. Whose a thread is that began over the server, those rules say. `began` is the metadata of the
+    thread's first checkpoint; `caller` is as `HomeCheckpointer.log_in` returns it.
     """
-    if (
-        caller is None or began is None or not began.keys() >= {"user", "campaign"}
-    ):  # page and terminal always give both
+    if caller is None or began is None or not began.keys() >= {"user", "campaign"}:  # page and terminal give both
         return False
     return not began.get(OWNER) and bool(began["user"] != caller)
 
@@ -206,11 +203,7 @@ def check_caller(thread: str, began: Mapping[str, Any] | None, caller: str | Non
 async def read_saved_game(
     checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = ""
 ) -> SavedGame | None:
-    """Read a checkpoint of a thread, by default the last; None if there is no such checkpoint.
-
-    Raises:
-        UnreadableError: It is damaged.
-    """
+    """Read a checkpoint of a thread, by default the last; None if there is none, and an error if it is damaged."""
     where = {"thread_id": thread_id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})
     try:
         checkpoint = await checkpointer.aget_tuple({"configurable": where})

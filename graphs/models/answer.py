@@ -65,13 +65,7 @@ class Guard:
         again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
             The new answer goes on behind that. Without messages, the answer ends there.
         hidden: Names of tools whose calls must not be streamed.
-        marker: Marks what must not pass for true; None: nothing is marked.
-
-    Attributes:
-        whole: Sum of what the model sent, the second time if it was asked again; None before the first piece.
-        text: What has left.
-        problem: Why the answer was ended; "" if it ended by itself. `LENGTH` if it was too long.
-        text_calls: Reads the calls that came as text; they are no part of `text`, and checks do not see them.
+        marker: Marks what must not pass for true.
     """
 
     def __init__(
@@ -84,9 +78,9 @@ class Guard:
     ) -> None:
         self.limit, self.again, self.hidden, self.marker = limit, again, hidden, marker
         self.checks = [*checks, *([marker] if marker else [])]
-        self.whole: Any = None
-        self.text = ""
-        self.problem = ""
+        self.whole: Any = None  # sum of what the model sent, the second time if it was asked again
+        self.text = ""  # what has left; calls that came as text are no part of it
+        self.problem = ""  # why the answer was ended; `LENGTH` if it was too long, "" if it ended by itself
         self.offer(())
 
     def offer(self, tools: Sequence[JSON]) -> None:
@@ -203,19 +197,10 @@ async def ask(
     that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`. A call of an
     offered tool that came as text is one of the answer's calls, and not of its text.
 
-    Args:
-        model: A chat model, with `tools` (in the OpenAI function format) bound.
-        messages: The prompt.
-        model_name: For error messages.
-        tools: The tools that are bound.
-        tags: Tags of the run.
-        timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
-            time-out, which counts for each try.
-        guard: Judges the answer while it comes, and says afterwards why it ended. None: one that only limits its
-            length.
-
-    Returns:
-        The whole answer; one that the guard has ended, with the text that has left, and no calls beside a text.
+    `tools` (in the OpenAI function format) are those that are bound to the model; its name, `model_name`, is for error
+    messages. `timeout` limits, in seconds, the wait for each piece, with the provider's retries; None: the
+    model's own does, which counts for each try. The guard judges the answer while it comes; one that it has ended has
+    the text that has left, and no calls beside a text. None: only its length is limited.
 
     Raises:
         ModelError: The model refused, failed, or said nothing twice.
@@ -311,7 +296,6 @@ def _strict(whole: AIMessageChunk) -> AIMessage:
 
 
 def _call_chunks(message: Any) -> list[ToolCallChunk]:
-    """Return a message's tool calls as pieces of a stream."""
     if not isinstance(message, AIMessage) or isinstance(message, AIMessageChunk):
         return list(getattr(message, "tool_call_chunks", ()))
     calls = [(call["name"], json.dumps(call["args"]), call["id"]) for call in message.tool_calls]

@@ -24,9 +24,6 @@ async def chat_model(context: Settings) -> BaseChatModel:
     """Return the settings' own model, or load the model that they name, in a thread: imports may take a second.
 
     Without a seed, the offline storyteller gets one from user and campaign, so that two campaigns tell two tales.
-
-    Raises:
-        SettingsError: The model cannot be loaded: unknown provider, missing package or key.
     """
     if context.CHAT_MODEL is not None:
         return context.CHAT_MODEL
@@ -42,11 +39,7 @@ async def chat_model(context: Settings) -> BaseChatModel:
 
 
 def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings) -> Runnable[Any, Any]:
-    """Return the model with tools that it may call; as it is without any, since some servers refuse an empty list.
-
-    Raises:
-        FatalModelError: The model's class cannot call tools.
-    """
+    """Return the model with tools that it may call; as it is without any, since some servers refuse an empty list."""
     try:
         if tools:
             return model.bind_tools(tools)

@@ -23,11 +23,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         self._open: dict[asyncio.AbstractEventLoop, AsyncGenerator[openai.DefaultAsyncHttpxClient]] = {}
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Send `request` over a connection of the running loop.
-
-        Raises:
-            openai.APITimeoutError: No answer came. After httpx's time-out, openai would repeat the request.
-        """
+        """Send `request` over a connection of the running loop."""
         client = await self._client()
         try:
             response = await client.send(request, **options)
@@ -41,7 +37,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
                 return await client.send(client.build_request(request.method, request.url, **again), **options)
             return response
         except Exception as error:
-            # By name: openai has changed from httpx to httpx2, and both may be installed.
+            # After httpx's own time-out, openai would repeat the request. By name: it has changed from httpx to httpx2.
             if type(error).__name__ == "ReadTimeout":
                 raise openai.APITimeoutError(request=request) from error
             raise

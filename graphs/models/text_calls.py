@@ -60,15 +60,11 @@ class _Block(NamedTuple):
 class TextCallReader:
     """Reads an answer's text as it comes; text is held back only while it may still become a call.
 
-    Attributes:
-        calls: Name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
+    `calls` has name and arguments (text, if they are no JSON) of each call; marked ones need not have been offered.
     """
 
     def __init__(self, tools: Sequence[JSON], hidden: Collection[str] = ()) -> None:
-        """Take the offered tools, in the OpenAI function format: without any, all text is text.
-
-        Of `hidden` ones the person must not read the arguments, even where the tool is not named.
-        """
+        # Without offered tools all text is text. Of hidden ones nobody reads the arguments, even if none is named.
         self.calls: list[tuple[str, Any]] = []
         functions = [tool["function"] for tool in tools]
         fields = {one["name"]: frozenset(one.get("parameters", {}).get("required", ())) for one in functions}
@@ -200,20 +196,13 @@ class TextCallReader:
 
 
 class _Values:
-    """JSON values one behind the other, found as their text comes; each character is looked at once.
-
-    Attributes:
-        at: Place up to which the text was read.
-        begin: Where the open value begins; -1 if none is open.
-        end: Where the last complete value ends.
-        texts: The complete values.
-        unfinished: Whether a value is open, or another one may follow.
-    """
+    """JSON values one behind the other, found as their text comes; each character is looked at once."""
 
     def __init__(self, at: int) -> None:
-        self.at, self.begin, self.end = at, -1, at
-        self.texts: list[str] = []
-        self.unfinished = True
+        self.at = self.end = at  # where the text was read up to, and where the last complete value ends
+        self.begin = -1  # where the open value begins; -1 if none is open
+        self.texts: list[str] = []  # the complete values
+        self.unfinished = True  # whether a value is open, or another one may follow
         self._depth, self._quoted, self._escaped = 0, False, False
 
     def read(self, text: str) -> None:
@@ -242,8 +231,7 @@ class _Values:
 def check_calls(made: Iterable[tuple[str | None, Any, str | None]]) -> tuple[list[ToolCall], list[InvalidToolCall]]:
     """Return the calls whose arguments are a JSON object, and the others with what is wrong; nothing is completed.
 
-    Args:
-        made: Name, arguments (a value, or its JSON) and id of each call.
+    `made` has name, arguments (a value, or its JSON) and id of each call.
     """
     calls, broken = list[ToolCall](), list[InvalidToolCall]()
     for name, arguments, identity in made:

@@ -15,19 +15,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.errors import SettingsError
 
-VARIABLE = "QUESTBOOK_DRAIN_SECONDS"
-"""How long the replies that are coming may take."""
+VARIABLE = "QUESTBOOK_DRAIN_SECONDS"  # how long the replies that are coming may take
 _SECONDS = 30.0
 _REFUSAL = "This server is about to stop and takes no new turns. Nothing was changed; send it again in a moment."
 _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another process, or this one is back
 
 
 class Drain:
-    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none is begun any more.
-
-    Raises:
-        SettingsError: The environment says no number of seconds.
-    """
+    """Ends a server in time; `is_busy` says whether turns are played in it, `has_begun` whether none begins now."""
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False
@@ -45,11 +40,7 @@ class Drain:
         return self.has_begun and (not self._is_busy() or time.monotonic() > self._ends)
 
     def check(self) -> None:
-        """Refuse what may begin a turn.
-
-        Raises:
-            HTTPException: The server is about to stop; status 503.
-        """
+        """Refuse what may begin a turn, with status 503, once the server is about to stop."""
         if self.has_begun:
             raise HTTPException(503, _REFUSAL, _HEADERS)
 

@@ -23,12 +23,9 @@ _SECONDS = 3.0  # in which the home must answer
 
 
 class Endpoints:
-    """ASGI middleware that answers the three paths below `root`, and passes on the rest.
+    """ASGI middleware in front of `app` that answers the three paths below `root` ("": at the top).
 
-    Args:
-        app: What it stands in front of.
-        problem: Returns why no turn can be played here, such as "draining"; "" if turns can.
-        root: Path below which the three are; "": they are at the top.
+    `problem` returns why no turn can be played here, such as "draining"; "" if turns can.
     """
 
     def __init__(self, app: ASGIApp, problem: Callable[[], Awaitable[str]], root: str = "") -> None:

@@ -29,11 +29,7 @@ _about: ContextVar[JSON] = ContextVar("questbook_about", default={})  # noqa: B0
 
 
 def writes_json() -> bool:
-    """Return whether log lines are to be JSON.
-
-    Raises:
-        SettingsError: The environment says something else than "json" or nothing.
-    """
+    """Return whether log lines are to be JSON, as the environment says."""
     if (said := os.environ.get(VARIABLE, "")) not in ("", "json"):
         raise SettingsError(f"{VARIABLE}: got {said!r:.40}; expected json, or nothing.")
     return bool(said)
@@ -45,11 +41,7 @@ def about(**ids: str) -> None:
 
 
 def start_logging(logger: str = "") -> None:
-    """Write what a logger gets ("": all) to standard error as JSON, if the environment asks for it.
-
-    Raises:
-        SettingsError: The environment asks for something else, or structlog, of the extra `ops`, is missing.
-    """
+    """Write what a logger gets ("": all) to standard error as JSON, if the environment asks for it."""
     if not writes_json():
         return
     try:

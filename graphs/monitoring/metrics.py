@@ -33,8 +33,6 @@ ProcessCollector(registry=REGISTRY)
 
 
 class _Canary:
-    """The counts of the leak canary (`questbook.graphs.turn.canary`)."""
-
     def collect(self) -> Iterator[CounterMetricFamily]:
         checked = "Records that were checked before they went into a prompt."
         leaked = "Of those, records that the run may not see, and that were left out. Always 0."

@@ -14,13 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.constants import TAG_NOSTREAM
 
+from questbook.graphs.local.costs import paid_calls
 from questbook.graphs.monitoring import metrics
-from questbook.graphs.settings import OFFLINE
 from questbook.graphs.turn.node import SPEAKS, upkeep_nodes
 from questbook.types import JSON
 
@@ -84,11 +83,9 @@ class TurnWatch(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:  # noqa: ARG002, D102
         self._turns.pop(run_id, None)
-        for message in (getattr(one, "message", None) for several in response.generations for one in several):
-            is_paid = isinstance(message, AIMessage) and message.response_metadata.get("model_name") != OFFLINE
-            if is_paid and message and (usage := message.usage_metadata):
-                metrics.TOKENS.labels("prompt").inc(usage["input_tokens"])
-                metrics.TOKENS.labels("answer").inc(usage["output_tokens"])
+        for _, prompt, answer in paid_calls(response):
+            metrics.TOKENS.labels("prompt").inc(prompt)
+            metrics.TOKENS.labels("answer").inc(answer)
 
     def on_retriever_start(self, *_: Any, run_id: UUID, **more: Any) -> None:  # noqa: D102
         if more.get("name") == "recall":

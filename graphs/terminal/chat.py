@@ -38,8 +38,7 @@ async def chat(context: CompanionContext, flags: argparse.Namespace) -> None:
 async def ltm_hint(context: CompanionContext) -> str:
     """Return a note on a setting of `ltm_config` that hardly ever recalls anything; "" if there is none.
 
-    Raises:
-        LtmConfigError: The settings are wrong; so the person learns it at once, not with the first message.
+    If the settings are wrong, the person learns it at once, not with the first message.
     """
     if context.ltm_config == "":
         return ""
@@ -155,11 +154,10 @@ async def _why(terminal: Terminal, rest: str) -> None:
     from questbook.graphs.memories.memories import Memories
 
     screen, game = terminal.screen, terminal.game
-    saved, store = await game.saved_game(), (await game.load()).store
-    timeline = remembered_timeline(saved.values) if saved else []
-    if not timeline or store is None:
+    saved = await game.saved_game()
+    if not (timeline := remembered_timeline(saved.values) if saved else []):
         return screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
-    view = Memories(store, game.context.user, campaign=game.context.campaign, timeline=timeline)
+    view = Memories(await game.store(), game.context.user, campaign=game.context.campaign, timeline=timeline)
     wanted, rows = content_stems(rest) if rest else frozenset[str](), []
     for memory in sorted(await view.list(), key=lambda memory: str(memory.value.get("at"))):
         ended = memory.status != "holds"

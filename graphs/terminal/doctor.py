@@ -1,10 +1,7 @@
 """`questbook doctor`: compares checkpoints and memories, and rebuilds what can be rebuilt."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
 
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.databases import minilm_hint
@@ -13,14 +10,11 @@ from questbook.graphs.local.doctor import problem_of, unreachable_turns
 from questbook.graphs.local.game import context_class, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.homes import find_home
-from questbook.graphs.local.saved_game import last_of_threads
+from questbook.graphs.local.saved_game import last_of_threads, machine_of
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
-if TYPE_CHECKING:
-    from questbook.graphs.settings import Settings
-
-_PAGES = {"dungeon_master": "quest", "companion": "core"}  # by which a head says whose it is
 _HEAD_LABELS = 3  # user, campaign, "head"
 _CAUSE = (
     "Versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used one data directory at once. "
@@ -31,14 +25,7 @@ _CAUSE = (
 async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
     """Examine both databases, compare them for every campaign and companion of a user, and print what is wrong.
 
-    At the end, in one line, what MiniLM would bring, unless it is in use or an embedder was named.
-
-    With the flag `mend`, rebuild memories from checkpoints where they are missing. Return whether nothing is wrong, or
-    nothing any more.
-
-    Raises:
-        CampaignBusyError: Another terminal plays a campaign that is to be mended.
-        HomeError: A file cannot be used.
+    With the flag `mend`, rebuild what is missing. Return whether nothing is wrong, or nothing any more.
     """
     home = await asyncio.to_thread(find_home)
     damage = await home.find_damage()
@@ -66,8 +53,7 @@ async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]
                 campaigns.add((saved.machine, saved.campaign))
     for path in await home.list_paths(campaign_namespace(context.user, "")[0], "head"):
         head = await home.read_item(path, "head") or {}
-        machine = next((name for name, page in _PAGES.items() if page in head), "")
-        if machine and len(path) == _HEAD_LABELS:
+        if (machine := machine_of(head)) and len(path) == _HEAD_LABELS:
             campaigns.add((machine, unescape_label(path[1])))
     contexts = []
     for machine, campaign in sorted(campaigns):

@@ -14,7 +14,7 @@ from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.backup import replay
+from questbook.graphs.terminal.homes import replay
 from questbook.graphs.terminal.screen import ask, say
 
 _DECLINED = "Nothing was forgotten."
@@ -22,12 +22,7 @@ _WIDTH = 100
 
 
 async def forget(context: Context, flags: argparse.Namespace) -> bool:
-    """Do what `questbook forget` asks for; return whether it was done.
-
-    Raises:
-        SettingsError: It is not clear what to forget.
-        CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
-    """
+    """Do what `questbook forget` asks for; return whether it was done."""
     if since := getattr(flags, "again", None):
         await replay(await asyncio.to_thread(find_home), context, since)
         return True
@@ -36,8 +31,7 @@ async def forget(context: Context, flags: argparse.Namespace) -> bool:
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
     if words is None and flags.campaign is None and not flags.player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
-    home = await asyncio.to_thread(find_home)
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+    async with open_game(context, holds=True) as game:
         if words is None:
             result = await (forget_player if flags.player else forget_campaign)(game, yes=yes)
         elif yes or await ask((found := await find_words(game, words)).lines):
@@ -65,9 +59,6 @@ async def forget_player(game: Game, *, yes: bool = False) -> str:
     """Ask unless `yes`, and remove everything of the game's user: all campaigns; return the line that says so.
 
     If no game of any user is left, the whole prompt history is removed too.
-
-    Raises:
-        CampaignBusyError: One of them is open in another terminal. Nothing was changed.
     """
     forgetting, user = await forgetting_of(game), game.context.user
     names, player = await forgetting.campaigns(), f"player {one_line(user, 60)!r}"

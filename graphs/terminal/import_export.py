@@ -11,7 +11,7 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import HomeError, hold_campaign
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import say
@@ -25,18 +25,11 @@ _WIDTH = 300
 
 
 async def send(context: Context, flags: argparse.Namespace) -> bool:
-    """Do `questbook export`; return whether there was anything.
-
-    Raises:
-        CampaignFileError: The campaign has not begun, or the file cannot be written or exists.
-        SettingsError: The character remembers nothing, or it is neither csv nor a file.
-        HomeError, StoreError: A file or the store cannot be used.
-    """
+    """Do `questbook export`; return whether there was anything."""
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "csv")
         return await _export_csv(context, flags)
-    home = await asyncio.to_thread(find_home)
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+    async with open_game(context, holds=True) as game:
         done = await export_campaign(game, Path(flags.kind))
     records = f"{done.records:,} memories and other records"
     say(f"{flags.kind}: campaign {one_line(done.campaign, 60)!r} to turn {done.turn}, {records}.")
@@ -44,20 +37,14 @@ async def send(context: Context, flags: argparse.Namespace) -> bool:
 
 
 async def bring(context: Context, flags: argparse.Namespace) -> bool:
-    """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read.
-
-    Raises:
-        CampaignFileError: It is no such file, or the campaign has begun here.
-        HomeError, StoreError: There is nothing to import, or the data cannot be used.
-    """
+    """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read."""
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "ltm")
         return await _import_ltm(context, flags)
-    home = await asyncio.to_thread(find_home)
     if not flags.campaign:
         contents = await asyncio.to_thread(contents_of, Path(flags.kind))
         context = context.model_copy(update={"campaign": contents.campaign})
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+    async with open_game(context, holds=True) as game:
         done = await import_campaign(game, Path(flags.kind))
     say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play --campaign NAME.")
     return True

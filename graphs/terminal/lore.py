@@ -18,20 +18,11 @@ from questbook.memory.lore.documents import find_documents
 from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
-WAIT = 60.0
-"""Seconds to wait until another terminal has read its files."""
+WAIT = 60.0  # seconds to wait until another terminal has read its files
 
 
 async def lore(context: Context, flags: argparse.Namespace) -> bool:
-    """Do what `questbook lore` asks for; return whether all of it was done.
-
-    A game that is being played knows the files from its next turn on.
-
-    Raises:
-        HomeError: The data cannot be used.
-        StoreError: The store failed. What was reported as done is done.
-        CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
-    """
+    """Do what `questbook lore` asks for; return whether all was done. A game that is played knows it next turn."""
     home = await asyncio.to_thread(find_home)
     known = await asyncio.to_thread(_vectors, flags.what) if flags.vectors else {}
     lock = f"{thread_id_of(context.user, context.campaign)}.lore"
@@ -49,7 +40,6 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
 
 
 def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
-    """Read the vectors of LangChain's indexes among some paths."""
     files, _ = find_documents(paths)
     known: dict[str, list[float]] = {}
     for file in files:

@@ -34,14 +34,7 @@ _WIDTH = 200
 
 
 async def memories(context: Settings, flags: argparse.Namespace) -> bool:
-    """Do what `questbook memories` asks for; return whether it was done.
-
-    Raises:
-        SettingsError: It is not clear whose memories, or they cannot be changed in this way.
-        HomeError: The data directory cannot be used.
-        StoreError: There is no such memory, or the store failed.
-        InputError: A memory cannot be corrected, or a file has none.
-    """
+    """Do what `questbook memories` asks for; return whether it was done."""
     home, user = await asyncio.to_thread(find_home), None if flags.shared else context.user
     async with home.open_store(context.embeddings) as store:
         if flags.character is not None:
@@ -62,11 +55,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
 
 
 def _view(store: BaseStore, user: str, flags: argparse.Namespace) -> Memories | None:
-    """Return the memories that the flags name; None to list the characters.
-
-    Raises:
-        SettingsError: They name none.
-    """
+    """Return the memories that the flags name; None to list the characters."""
     if flags.team is not None:
         return Memories(store, team=flags.team)
     if flags.player:
@@ -199,11 +188,6 @@ _ACTIONS = {
 
 
 def _filters(flags: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `Memories.list` that the flags name.
-
-    Raises:
-        SettingsError: A day cannot be read.
-    """
     days = dict[str, datetime]()
     for name in ("since", "until"):
         if text := getattr(flags, name):

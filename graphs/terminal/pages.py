@@ -1,7 +1,5 @@
 """Pages as rows of label and text for a person; empty fields are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -58,12 +56,8 @@ def entry_rows(view: PlayerView) -> Rows:
     return [(name, one_line(text, _ENTRY_WIDTH)) for name, text in rows]
 
 
-async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
-    """Return rows (turn, when, what was noted, the player's words) on what set a field or left a memory.
-
-    Raises:
-        HistoryError: No turn of this line did.
-    """
+async def why_rows(game: "Game", what: str) -> list[tuple[str, str, str, str]]:
+    """Return rows (turn, when, what was noted, the player's words) on what set a field or left a memory."""
     from questbook.graphs.dungeon_master.why import MEMORY, why
 
     rows, now = [], datetime.now(UTC).astimezone()
@@ -79,7 +73,7 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def difference_rows(changes: Iterable[ChangedEntry]) -> Rows:
+def difference_rows(changes: "Iterable[ChangedEntry]") -> Rows:
     """Return what differs between two turns: before → after."""
 
     def either(value: Any) -> str:

@@ -1,13 +1,11 @@
 """The loop of a game: a line from the keyboard or a pipe, a turn of the graph, and again. `play` runs it."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,45 +16,25 @@ from questbook.graphs.interface.text import clean, one_line, quote
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import Home, HomeError, hold_campaign
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.settings import OFFLINE, Settings
+from questbook.graphs.terminal import slash_commands as slash
 from questbook.graphs.terminal.screen import Screen, notice_text
-from questbook.graphs.terminal.slash_commands import (
-    ALWAYS,
-    GAME,
-    Ask,
-    Outcome,
-    Partner,
-    Play,
-    Quit,
-    Terminal,
-    outcome_of,
-    run_command,
-)  # fmt: skip
 from questbook.graphs.terminal.travel import TRAVEL
 from questbook.memory.recall.intents import off_record
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
-
     from questbook.graphs.local.saved_game import SavedGame
 
 
 class Pipe:
-    """Lines of a script or another program.
+    """Lines of a script or another program."""
 
-    Attributes:
-        live: Whether a person types them: they can be asked again, and a failed turn does not end the program.
-    """
-
-    live = False
+    live = False  # whether a person types them: they can be asked again, and a failed turn does not end the program
 
     async def line(self, words: str = "") -> str:  # noqa: ARG002
-        """Return the next line, cleaned; bytes that are not UTF-8 are dropped.
-
-        Args:
-            words: What a person finds in the line already, to change it.
+        """Return the next line, cleaned; in it a person finds some words already, to change them.
 
         Raises:
             EOFError: There are no more lines.
@@ -77,43 +55,11 @@ class Pipe:
 
 
 class Keyboard(Pipe):
-    """A person at a terminal.
-
-    Args:
-        home: Keeps the history.
-        commands: Each command with the words that may follow it, for completion.
-    """
+    """A person at a terminal; `commands` has each command with the words that may follow it, for completion."""
 
     live = True
 
     def __init__(self, home: Home, commands: Mapping[str, Iterable[str]]) -> None:
-        self._session = self._open(home, commands)
-
-    async def line(self, words: str = "") -> str:  # noqa: D102
-        # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
-        return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
-
-    async def above(self, show: Callable[[], None]) -> None:  # noqa: D102
-        from prompt_toolkit.application import run_in_terminal
-
-        await run_in_terminal(show)
-
-    @contextmanager
-    def silenced(self) -> Iterator[None]:
-        """Switch off the terminal's echo; Ctrl-C still stops the reply."""
-        try:
-            import termios
-        except ImportError:  # not a POSIX terminal: it echoes
-            yield
-            return
-        before = termios.tcgetattr(sys.stdin)
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, [*before[:3], before[3] & ~termios.ECHO, *before[4:]])
-        try:
-            yield
-        finally:
-            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
-
-    def _open(self, home: Home, commands: Mapping[str, Iterable[str]]) -> PromptSession[str]:
         from prompt_toolkit import PromptSession  # a pipe needs none of it
         from prompt_toolkit.completion import CompleteEvent, Completer, Completion
         from prompt_toolkit.document import Document
@@ -141,7 +87,32 @@ class Keyboard(Pipe):
         except OSError as error:
             raise HomeError(f"Cannot use {path}: {error.strerror or error}. Move it away.") from error
         history, depth = TypedHistory(str(path)), ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
-        return PromptSession(history=history, completer=Commands(), complete_while_typing=True, color_depth=depth)
+        options: Any = {"completer": Commands(), "complete_while_typing": True, "color_depth": depth}
+        self._session = PromptSession[str](history=history, **options)
+
+    async def line(self, words: str = "") -> str:  # noqa: D102
+        # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
+        return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+
+    async def above(self, show: Callable[[], None]) -> None:  # noqa: D102
+        from prompt_toolkit.application import run_in_terminal
+
+        await run_in_terminal(show)
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Switch off the terminal's echo; Ctrl-C still stops the reply."""
+        try:
+            import termios
+        except ImportError:  # not a POSIX terminal: it echoes
+            yield
+            return
+        before = termios.tcgetattr(sys.stdin)
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, [*before[:3], before[3] & ~termios.ECHO, *before[4:]])
+        try:
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 _BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "exit": "/quit"}
@@ -150,29 +121,24 @@ _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
 
-async def play(context: Settings, flags: argparse.Namespace, partner: Partner | None = None) -> None:
+async def play(context: Settings, flags: argparse.Namespace, partner: slash.Partner | None = None) -> None:
     """Do `questbook play`: play a campaign until the player leaves or the input ends.
 
     The flag `live` says whether a person sits at a terminal; otherwise the lines come from a pipe. Without a partner
-    the player talks with the dungeon master.
-
-    Raises:
-        QuestbookError, StoreError: The game cannot go on. What was played is kept, and so is the last message.
+    the player talks with the dungeon master. After an error, what was played is kept, and so is the last message.
     """
     live, home, partner = flags.live, find_home(), partner or DUNGEON_MASTER
     hint = await minilm_hint(home, context.embeddings, only_first=True) if live else ""
-    holding = hold_campaign(home, context.user, context.campaign)
-    async with holding as held, open_game(context, home, partner.machine) as game:
-        game.held = held
+    async with open_game(context, home, partner.machine, holds=True) as game:
         words = {name: command.words for name, command in partner.commands.items()}
         source = Keyboard(home, words) if live else Pipe()
-        await GameLoop(Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
+        await GameLoop(slash.Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
 
 
 class GameLoop:
     """Plays turn after turn, with lines from `source`; `hint` is shown with the greeting."""
 
-    def __init__(self, terminal: Terminal, source: Pipe, hint: str) -> None:
+    def __init__(self, terminal: slash.Terminal, source: Pipe, hint: str) -> None:
         self._terminal, self._source, self._hint = terminal, source, hint
         self._partner, self._game, self._screen = terminal.partner, terminal.game, terminal.screen
         self._reply: asyncio.Task[Any] | None = None
@@ -180,7 +146,8 @@ class GameLoop:
 
     async def run(self) -> None:
         """Greet, answer a message that was left without a reply, and play."""
-        async with self._interruptible(), self._loaded_ahead():
+        ahead = _meanwhile(self._load_ahead) if self._source.live else nullcontext()
+        async with self._interruptible(), ahead:
             saved = await self._game.saved_game()
             if entered := saved is None and await self._game.enter():
                 saved = await self._game.saved_game()
@@ -188,7 +155,7 @@ class GameLoop:
             if problem := await problem_of(self._game):
                 self._screen.complain(problem)
             if entered and "/recap" in self._partner.commands:
-                await self._follow(await run_command(self._terminal, "/recap"))
+                await self._follow(await slash.run_command(self._terminal, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
@@ -213,20 +180,14 @@ class GameLoop:
 
     async def _next_line(self) -> str:
         """Return the next line; meanwhile, tell above it what the upkeep of the last turn has noted."""
-        if not self._source.live:
-            return await self._source.line()
 
         async def tell_when_noted() -> None:
             await self._game.wait_for_upkeep(self._game.context.update_timeout)
             if notices := self._game.unread_notices():
                 await self._source.above(lambda: self._say_notices(notices))
 
-        telling = asyncio.create_task(tell_when_noted())
-        try:
+        async with _meanwhile(tell_when_noted) if self._source.live else nullcontext():
             return await self._source.line()
-        finally:
-            telling.cancel()
-            await asyncio.wait({telling})
 
     def _say_notices(self, notices: Iterable[Notice]) -> None:
         for event in notices:
@@ -240,7 +201,7 @@ class GameLoop:
         elif line.lstrip().startswith("/"):
             if (name := line.split()[0].lower()) != "/quit":
                 await self._wait_for_upkeep(name)
-            return await self._follow(await run_command(self._terminal, line))
+            return await self._follow(await slash.run_command(self._terminal, line))
         elif self._source.live and (command := _BARE.get(line.strip().lower())):
             self._screen.say(f"The command is {command}. To say it in the story, write it with a full stop.")
         elif not self._terminal.is_too_long(line):
@@ -264,17 +225,17 @@ class GameLoop:
         self._reply = asyncio.create_task(self._game.wait_for_upkeep(self._game.context.update_timeout))
         await asyncio.wait({self._reply})
 
-    async def _follow(self, then: Outcome) -> bool:
+    async def _follow(self, then: slash.Outcome) -> bool:
         """Do what follows a command; return False to end the program."""
-        while isinstance(then, Ask):
+        while isinstance(then, slash.Ask):
             try:
                 line = await self._source.line(then.words)
             except (EOFError, KeyboardInterrupt):
                 line = ""
-            then = await outcome_of(self._terminal, then.answered(line.strip()))
-        if isinstance(then, Play):
+            then = await slash.outcome_of(self._terminal, then.answered(line.strip()))
+        if isinstance(then, slash.Play):
             await self._turn(then.events)
-        return not isinstance(then, Quit)
+        return not isinstance(then, slash.Quit)
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
@@ -319,7 +280,7 @@ class GameLoop:
         else:
             self._screen.say("Stopped. The reply is kept; the notes on it are made with the next turn.")
 
-    def _greet(self, saved: SavedGame | None) -> None:
+    def _greet(self, saved: "SavedGame | None") -> None:
         context = self._game.context
         if context.model.strip().lower() == OFFLINE:
             self._screen.say(self._partner.offline)
@@ -343,29 +304,26 @@ class GameLoop:
             with suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
 
-    @asynccontextmanager
-    async def _loaded_ahead(self) -> AsyncIterator[None]:
-        """Load the graph while the player reads and types."""
-        if not self._source.live:
-            yield
-            return
-
-        async def load() -> None:
-            await asyncio.sleep(0.1)  # the prompt is drawn first
-            await asyncio.to_thread(import_module, "rich.markdown")
-            await self._game.load()
-
-        task = asyncio.create_task(load())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-            if not task.cancelled():
-                task.exception()  # the first turn has the same problem, and reports it
+    async def _load_ahead(self) -> None:
+        await asyncio.sleep(0.1)  # the prompt is drawn first
+        await asyncio.to_thread(import_module, "rich.markdown")
+        await self._game.load()
 
 
-def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
+@asynccontextmanager
+async def _meanwhile(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Do some work until something else is done; what goes wrong with it, the next turn reports."""
+    task = asyncio.create_task(work())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
+
+
+def _greet(saved: "SavedGame | None", context: Settings, screen: Screen) -> None:
     if saved is None or saved.turn == 0:
         screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
         how = "Say it in your own words: a name, a people, a calling, where they come from and what they want."
@@ -384,10 +342,10 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         screen.say("The adventure is about to begin.")
 
 
-DUNGEON_MASTER = Partner(
+DUNGEON_MASTER = slash.Partner(
     machine="dungeon_master",
     name="the dungeon master",
-    commands=GAME | TRAVEL | ALWAYS,
+    commands=slash.GAME | TRAVEL | slash.ALWAYS,
     blank="Say what your character does, or /help.",
     offline="The built-in offline storyteller leads the game. "
     "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set. "

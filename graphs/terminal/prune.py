@@ -1,38 +1,26 @@
 """`questbook prune`: deletes the checkpoints that nobody goes back to; first it shows how much that is, and asks."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import time
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.forgetting.backends import erasure_of
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.home import CampaignBusyError, Home
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.pruning.prune import Pruned
+from questbook.graphs.pruning.prune import prune as prune_threads
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
-
-if TYPE_CHECKING:
-    from questbook.graphs.pruning.prune import Pruned
-    from questbook.graphs.settings import Settings
-
-_MEGABYTE = 1_000_000
 
 
 async def prune(context: Settings, flags: argparse.Namespace) -> bool:
-    """Do what `questbook prune` asks for; return whether it was done.
-
-    Raises:
-        SettingsError: A flag's value cannot be used.
-        PruningError: The checkpoints cannot be read or written.
-    """
-    from questbook.graphs.forgetting.backends import erasure_of
-    from questbook.graphs.pruning.prune import prune
-
+    """Do what `questbook prune` asks for; return whether it was done."""
     if flags.keep_turns < 1:
         raise SettingsError(f"--keep-turns takes a number from 1, got {flags.keep_turns}.")
     if flags.older_than is not None and not 0 <= flags.older_than < timedelta.max.days:
@@ -52,7 +40,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
             threads = threads or [thread_id_of(context.user, context.campaign)]
         threads, busy = await _hold(locks, home, threads)
         limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
-        done = await prune(saver, dry_run=True, **limits)
+        done = await prune_threads(saver, dry_run=True, **limits)
         would = f"{_amount(done)} would go. Kept: {done.kept:,}."
         if not done.checkpoints:
             say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
@@ -63,10 +51,10 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
                 say("Nothing was deleted.")
                 return False
             started, before = time.monotonic(), await home.size()
-            done = await prune(saver, **limits)
+            done = await prune_threads(saver, **limits)
             seconds, size = time.monotonic() - started, await home.size()
             say(f"{_amount(done)} deleted.")
-            sizes = f"had {before / _MEGABYTE:,.1f} MB and have {size / _MEGABYTE:,.1f} MB now"
+            sizes = f"had {before / 1e6:,.1f} MB and have {size / 1e6:,.1f} MB now"
             say(f"The checkpoints {sizes} ({seconds:.1f} s).")
     if done.compacted is False:
         reason = "because another program uses it or the disk is full: what is free in it is used again"
@@ -93,4 +81,4 @@ async def _hold(locks: AsyncExitStack, home: Home, threads: list[str]) -> tuple[
 def _amount(pruned: Pruned) -> str:
     checkpoints, threads = number_of(pruned.checkpoints, "checkpoint"), number_of(pruned.threads, "thread")
     writes, values = number_of(pruned.writes, "write"), number_of(pruned.blobs, "value")
-    return f"{checkpoints} of {threads}, with {writes} and {values} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
+    return f"{checkpoints} of {threads}, with {writes} and {values} ({pruned.bytes / 1e6:,.1f} MB),"

@@ -1,7 +1,5 @@
 """Everything that the terminal shows: in colour for a person, plain for a program."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
@@ -14,7 +12,6 @@ from questbook.types import JSON
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.live import Live
 
 _PLAIN_WIDTH = 100
 _MOST_READABLE = 100
@@ -54,12 +51,10 @@ def notice_text(event: Notice) -> str:
 
 
 class Screen:
-    """The terminal.
+    """The terminal, where `name` answers.
 
-    Args:
-        live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and the
-            answers of commands go to standard output, and everything else to standard error.
-        name: Who answers.
+    `live`: a person looks, so there are colours, a spinner, text that is drawn while it comes. Otherwise replies, dice
+    and the answers of commands go to standard output, and everything else to standard error.
     """
 
     def __init__(self, *, live: bool, name: str = "the dungeon master") -> None:
@@ -67,7 +62,7 @@ class Screen:
         self._console: Console | None = None
 
     @property
-    def console(self) -> Console:
+    def console(self) -> "Console":
         """The rich console, made when it is first needed; a piped game needs none."""
         if self._console is None:
             from rich.console import Console
@@ -123,7 +118,7 @@ class Screen:
         self.answer(one_line(title), style="bold")
         self.draw(table)
 
-    def draw(self, picture: RenderableType) -> None:
+    def draw(self, picture: "RenderableType") -> None:
         """Show something that rich draws; for a program, without colours and without blanks at line ends."""
         if self.live:
             self.console.print(picture)
@@ -139,7 +134,7 @@ class Screen:
         reply.show(ReplyPiece(text, ""))
         reply.close()
 
-    def reply(self) -> LiveReply | PlainReply:
+    def reply(self) -> "LiveReply | PlainReply":
         """Begin to show a turn."""
         is_drawn = self.live and not self.console.is_dumb_terminal
         return LiveReply(self.console, self.name) if is_drawn else PlainReply(self)
@@ -195,12 +190,12 @@ class PlainReply:
 class LiveReply:
     """A turn in colour: finished paragraphs as markdown, and below them the one that is still coming."""
 
-    def __init__(self, console: Console, name: str) -> None:
+    def __init__(self, console: "Console", name: str) -> None:
         from rich.live import Live
 
         self._console, self._name, self._text = console, name, ""
         self._message: str | None = None
-        self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
+        self._live = Live(console=console, transient=True, refresh_per_second=12)
         self._wait("Your message is sent…")
         self._live.start()
 
@@ -255,10 +250,10 @@ class _Story:
     Rich begins a list or a quote with a blank line, and leaves two after a rule.
     """
 
-    def __init__(self, inner: RenderableType, *, is_tail: bool = False) -> None:
+    def __init__(self, inner: "RenderableType", *, is_tail: bool = False) -> None:
         self._inner, self._is_tail = inner, is_tail
 
-    def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
+    def __rich_console__(self, console: "Console", options: Any) -> Iterable[Any]:
         from rich.segment import Segment
 
         # Readable, and with room for the "^C" that a terminal writes at the cursor.
@@ -272,7 +267,7 @@ class _Story:
             yield Segment.line()
 
 
-def markdown(text: str) -> RenderableType:
+def markdown(text: str) -> "RenderableType":
     """Render what a model wrote. Links show their address, and nothing in the text can control the terminal."""
     from rich.markdown import Markdown
 

@@ -13,6 +13,7 @@ from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame, list_campaigns
 from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.pages import entry_rows, quest_rows, sheet_rows, why_rows
 from questbook.graphs.terminal.screen import Screen, is_yes
 from questbook.types import JSON
 
@@ -34,8 +35,7 @@ class Ask(NamedTuple):
     answered: "Callable[[str], Awaitable[Outcome]]"  # called with the line, "" if the player gave up
 
 
-Outcome = Quit | Play | Ask | None
-"""What follows a command; None: the next line of the player."""
+Outcome = Quit | Play | Ask | None  # what follows a command; None: the next line of the player
 
 
 class Command(NamedTuple):
@@ -126,8 +126,6 @@ async def outcome_of(terminal: Terminal, command: Awaitable[Outcome]) -> Outcome
 
 
 async def _sheet(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
-    from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
-
     saved = await terminal.game.saved_game()
     view = saved.view if saved else None
     if view is None or not any(view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
@@ -137,8 +135,6 @@ async def _sheet(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
 
 
 async def _quest(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
-    from questbook.graphs.terminal.pages import quest_rows
-
     saved = await terminal.game.saved_game()
     if saved is None or not saved.character.complete:
         terminal.screen.answer("No quest yet: it begins when your character is complete.")
@@ -297,8 +293,6 @@ async def _retract_if_yes(terminal: Terminal, number: str, answer: str) -> Outco
 
 
 async def _why(terminal: Terminal, rest: str) -> None:
-    from questbook.graphs.terminal.pages import entry_rows, why_rows
-
     saved = None if rest else await terminal.game.saved_game()
     if rest:
         terminal.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(terminal.game, rest))

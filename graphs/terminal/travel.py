@@ -1,7 +1,5 @@
 """Slash commands that go back, try again, and go to other lines; the tree of what was played; `questbook rewind`."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,37 +7,30 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from questbook.graphs.errors import InputError
+from questbook.graphs.history.tree import PlayedTurn, Stretch, branch_names, last_of_lines, stretches
 from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import hold_campaign
-from questbook.graphs.local.homes import find_home
+from questbook.graphs.terminal.pages import difference_rows
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal
+from questbook.memory.timeline.timeline import Segment
 
-# The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
+# The history comes with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
     from rich.tree import Tree
 
     from questbook.graphs.history.history import History
-    from questbook.graphs.history.tree import PlayedTurn, Stretch
     from questbook.graphs.history.view import Position
     from questbook.graphs.settings import Settings
-    from questbook.memory.timeline.timeline import Segment
 
 _TEXT_WIDTH, _TREE_TEXT_WIDTH, _NAME_WIDTH = 80, 60, 40
 _TURNS_SHOWN = 6
 
 
-async def rewind(context: Settings, flags: argparse.Namespace) -> None:
-    """Do `questbook rewind`: take a campaign back to the end of the turn `to`, and show what was said there last.
-
-    Raises:
-        HistoryError: There is no such turn on the line of the campaign.
-        QuestbookError: The campaign is being played, or its data cannot be read.
-    """
-    home = find_home()
-    async with hold_campaign(home, context.user, context.campaign), open_game(context, home) as game:
+async def rewind(context: "Settings", flags: argparse.Namespace) -> None:
+    """Do `questbook rewind`: take a campaign back to the end of the turn `to`, and show what was said there last."""
+    async with open_game(context, holds=True) as game:
         await game.enter()
         _show_position(Screen(live=flags.live), await (await game.history()).rewind(flags.to))
 
@@ -110,8 +101,6 @@ async def _go(terminal: Terminal, rest: str) -> None:
 
 
 async def _diff(terminal: Terminal, rest: str) -> None:
-    from questbook.graphs.terminal.pages import difference_rows
-
     screen, history = terminal.screen, await terminal.game.history(only_looks=True)
     if not (names := await _one_or_two_names(history, rest)):
         raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
@@ -132,13 +121,12 @@ async def _diff(terminal: Terminal, rest: str) -> None:
             screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
 
 
-def _arrive(terminal: Terminal, state: StateSnapshot) -> None:
+def _arrive(terminal: Terminal, state: "StateSnapshot") -> None:
     terminal.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
     _show_position(terminal.screen, state)
 
 
-def _show_position(screen: Screen, state: StateSnapshot) -> None:
-    """Show at which turn the player is now, and what was said there last."""
+def _show_position(screen: Screen, state: "StateSnapshot") -> None:
     from questbook.graphs.history.view import position_of
 
     position = position_of(state)
@@ -148,16 +136,14 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
     screen.tell(position.reply)
 
 
-async def _position(terminal: Terminal) -> Position:
+async def _position(terminal: Terminal) -> "Position":
     from questbook.graphs.history.view import position_of
 
     return position_of(await (await terminal.game.history()).current_state())
 
 
-async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | None:
+async def _one_or_two_names(history: "History", text: str) -> tuple[str, str] | None:
     """Read one or two names of lines, branches or turns; names of several words may be written without quotes."""
-    from questbook.graphs.history.tree import branch_names
-
     try:
         words = shlex.split(text)
     except ValueError:  # a lone quote or apostrophe
@@ -175,16 +161,18 @@ def _label_of(name: str) -> str:
 
 
 def draw_tree(
-    title: str, turns: Sequence[PlayedTurn], current: Segment | None, line_names: Mapping[str, Segment], thread: str
-) -> Tree:
+    title: str,
+    turns: Sequence[PlayedTurn],
+    current: Segment | None,
+    line_names: Mapping[str, Segment],
+    thread: str,
+) -> "Tree":
     """Draw all finished turns as a tree of stretches; marked are the current turn, and those of other threads.
 
     Lines that a person has named come with the branch and turn from which the name holds.
     """
     from rich.text import Text
     from rich.tree import Tree
-
-    from questbook.graphs.history.tree import last_of_lines, stretches
 
     played = last_of_lines(turns)
     unplayed = {at: name for name, at in line_names.items() if name not in played}
@@ -203,7 +191,6 @@ def draw_tree(
 def _parts_of(
     stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield what the tree says of a stretch, each part with its style."""
     first, last = stretch.turns[0], stretch.turns[-1]
     yield (f"turn {first.turn} · " if first == last else f"turns {first.turn}–{last.turn} · "), "cyan"
     yield _line_names(stretch), "bold"

@@ -1,7 +1,6 @@
 """The page's app: its routes together, what guards them, and what is closed at the end."""
 
 import logging
-import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -24,10 +23,10 @@ from questbook.graphs.local.home import CampaignBusyError, Home
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
-from questbook.graphs.web.app_state import AppState, html, state_of
+from questbook.graphs.web.app_state import AppState, html
 from questbook.graphs.web.audit import AuditLog
 from questbook.graphs.web.guard import PageGuard, add_headers
-from questbook.graphs.web.limits import Limits, Quotas, TooMuchError
+from questbook.graphs.web.limits import Limits, Quotas
 from questbook.graphs.web.sign_in import People, SignIn
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
@@ -35,7 +34,7 @@ from questbook.notebooks.schema import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
-OF_A_CAMPAIGN = [*play.ROUTES, *views.ROUTES, *edits.ROUTES, *memories.ROUTES, *campaigns.OF_ONE]
+OF_A_CAMPAIGN = [*play.ROUTES, *views.ROUTES, *edits.ROUTES, *memories.ROUTES, *campaigns.OF_ONE]  # below its path
 
 
 def create_app(
@@ -58,12 +57,7 @@ def create_app(
             them; so instead of `people`. Without both there is no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
-        log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
-            own, and those that others share with them.
-
-    Raises:
-        HomeError: A file of the data directory cannot be used.
-        SettingsError: A limit, or where the audit log is, is set to something else than it can be.
+        log_in: Whether the other server's log-in says whose each request is, as tokens do.
     """
     home = home or find_home()
     secret, check = home.secret("page-token"), tokens or (People(people) if people else None)
@@ -78,7 +72,8 @@ def create_app(
     owner = "/u/{owner}" if own else ""
     mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
     static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
-    routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", _icon), static]
+    icon = Route("/favicon.ico", RedirectResponse(f"{root}/static/icon.svg"))
+    routes = [*campaigns.ROUTES, *mounts, icon, static]
     guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers |= {Exception: _fail, HTTPException: _miss}
@@ -99,15 +94,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
             await app.state.page.pool.close()
 
 
-async def _icon(request: Request) -> Response:
-    return RedirectResponse(f"{state_of(request).root}/static/icon.svg")
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    answer = _problem(request, " ".join(shorten(problems)), 429 if isinstance(error, TooMuchError) else 409)
-    if isinstance(error, TooMuchError) and error.wait:
-        answer.headers["retry-after"] = str(math.ceil(error.wait))
+    answer = _problem(request, " ".join(shorten(problems)), 409)
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
     return answer

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment
 from markupsafe import Markup
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
@@ -32,6 +34,7 @@ from questbook.memory.timeline.namespaces import escape_label, unescape_label
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
 _SHORTENED = ("", ".", "..")
+Act = Callable[[Request, OpenCampaign, FormData], Awaitable[Response | None]]
 
 
 @dataclass
@@ -104,11 +107,7 @@ def state_of(request: Request) -> AppState:
 async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     """Return the campaign, or companion, that a request names; it stays open while the request lasts.
 
-    With `own` only the owner may do this, not those with whom they share the campaign.
-
-    Raises:
-        HTTPException: It is another person's.
-        CampaignBusyError: A terminal plays it.
+    An HTTPException refuses another person's; with `own`, also those with whom the owner shares it.
     """
     state = state_of(request)
     machine, owner, name = state.named(request)
@@ -123,12 +122,27 @@ async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     return campaign
 
 
-async def check_kept(request: Request, *, is_new: bool = False) -> None:
-    """Check, where people sign in, what the owner of a request's campaign keeps, before it becomes more.
+def shows(path: str, show: Callable[[Request, OpenCampaign], Awaitable[Response]], *, own: bool = False) -> Route:
+    """Return the route of what is shown of a campaign (`campaign_of`)."""
 
-    Raises:
-        TooMuchError: It is too much; or with `is_new`, they have too many campaigns to begin one.
-    """
+    async def endpoint(request: Request) -> Response:
+        return await show(request, await campaign_of(request, own=own))
+
+    return Route(path, endpoint)
+
+
+def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> Route:
+    """Return the route of what a form does with a campaign (`campaign_of`); where that returns nothing, 204 does."""
+
+    async def endpoint(request: Request) -> Response:
+        campaign = await campaign_of(request, own=own)
+        return await act(request, campaign, await request.form()) or Response(status_code=204)
+
+    return Route(path, endpoint, methods=["GET", "POST"] if also_get else ["POST"])
+
+
+async def check_kept(request: Request, *, is_new: bool = False) -> None:
+    """Refuse to let what a request's owner keeps become more, where people sign in and it is too much already."""
     state = state_of(request)
     if state.quotas:
         owner = state.named(request)[1] if "campaign" in request.path_params else state.person(request)

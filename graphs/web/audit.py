@@ -11,8 +11,7 @@ from typing import Literal, Self
 
 from questbook.graphs.errors import SettingsError
 
-VARIABLE = "QUESTBOOK_AUDIT"
-"""Where its lines go: "file" (audit.log in the data directory), or "stderr"."""
+VARIABLE = "QUESTBOOK_AUDIT"  # where its lines go: "file" (audit.log in the data directory), or "stderr"
 Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "export", "refused"]
 
 
@@ -27,22 +26,14 @@ class AuditLog:
 
     @classmethod
     def from_environment(cls, home: Path, variables: Mapping[str, str] = os.environ) -> Self:
-        """Return the log that the setting names.
-
-        Raises:
-            SettingsError: It is neither "file" nor "stderr".
-        """
+        """Return the log that the setting names; a SettingsError if it is neither "file" nor "stderr"."""
         where = variables.get(VARIABLE, "").strip() or "file"
         if where not in ("file", "stderr"):
             raise SettingsError(f'{VARIABLE}: got {where!r:.40}; expected "file" or "stderr".')
         return cls(home / "audit.log" if where == "file" else None)
 
     async def write(self, event: Event, who: str, address: str, **more: str | list[str]) -> None:
-        """Write what happened; `who` is "" if that is not known.
-
-        Raises:
-            OSError: It cannot be written. Then what it says should not happen either.
-        """
+        """Write what happened; `who` is "" if that is not known. What cannot be written should not happen either."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, "event": event, "who": who, "address": address} | more) + "\n"
         await asyncio.to_thread(self._append, line)

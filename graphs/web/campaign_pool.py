@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home, hold_campaign
+from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.monitoring.draining import Drain
 from questbook.graphs.settings import Settings
@@ -66,10 +66,9 @@ async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
 
 async def change_record(game: Game, change: JSON) -> None:
     """Change what is kept of a game's campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
-    store, place = (await game.load()).store, _place(game.context.user, game.context.campaign)
-    if store is not None:
-        item = await store.aget(place, _KEY)
-        await put_all(store, [PutOp(place, _KEY, (item.value if item else {}) | change, False)])
+    store, place = await game.store(), _place(game.context.user, game.context.campaign)
+    item = await store.aget(place, _KEY)
+    await put_all(store, [PutOp(place, _KEY, (item.value if item else {}) | change, False)])
 
 
 def _place(user: str, campaign: str) -> tuple[str, ...]:
@@ -109,9 +108,8 @@ class CampaignPool:
 
         Raises:
             BusyError: Too many are open, and nobody has more than who asks.
-            TooMuchError: Too many are open for who asks.
             CampaignBusyError: A terminal plays it.
-            HTTPException: It is not open, and the server is about to stop.
+            HTTPException: Too many are open for who asks; or it is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
@@ -212,18 +210,15 @@ class CampaignPool:
         return context_of(base, machine, name, own)
 
     async def _is_new(self, context: Settings) -> bool:
-        """Whether no thread has anything of a campaign."""
         async with self._home.open_checkpointer() as saver:
             threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
 
     async def _open(self, context: Settings, machine: str, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
-        resources, held = AsyncExitStack(), None
+        resources = AsyncExitStack()
         try:
-            if not is_preview:
-                held = await resources.enter_async_context(hold_campaign(self._home, context.user, context.campaign))
-            game = await resources.enter_async_context(open_game(context, self._home, machine))
-            game.held = held
+            opening = open_game(context, self._home, machine, holds=not is_preview)
+            game = await resources.enter_async_context(opening)
             if not is_new and await game.saved_game() is None:
                 await game.enter()
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)
@@ -244,11 +239,7 @@ def who_gives_way(holders: Iterable[str], person: str) -> str | None:
 
 
 def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:
-    """Return the settings of a game, or of a companion: those of all campaigns, and its own.
-
-    Raises:
-        SettingsError: One of `settings` is not allowed.
-    """
+    """Return the settings of a game, or of a companion: those of all campaigns, and its own, which are checked."""
     if "weights" in settings:
         settings = settings | {"weights": context.weights.model_dump() | settings["weights"]}
     if machine == GAME:

@@ -21,18 +21,9 @@ from questbook.graphs.interface.forgetting import forgetting_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
-from questbook.graphs.web.app_state import campaign_of, check_kept, html, note, state_of
-from questbook.graphs.web.campaign_pool import (
-    COMPANION,
-    GAME,
-    SETTINGS,
-    change_record,
-    context_of,
-    guests_of,
-    put_away,
-    settings_of,
-    shared_with,
-)
+from questbook.graphs.web import campaign_pool
+from questbook.graphs.web.app_state import acts, campaign_of, check_kept, html, note, shows, state_of
+from questbook.graphs.web.campaign_pool import COMPANION, GAME, SETTINGS
 from questbook.graphs.web.edits import settings_part
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.sign_in import PERSON
@@ -56,8 +47,8 @@ async def show_all(request: Request) -> Response:
         campaigns = await list_campaigns(checkpointer, user, _MOST)
         lasts = [saved async for saved in last_of_threads(checkpointer, user) if saved.on_own_thread]
         companions = [saved for saved in lasts if saved.machine == COMPANION]
-    away = await put_away(home, user)
-    shared = await shared_with(home, user) if state.log_in else []
+    away = await campaign_pool.put_away(home, user)
+    shared = await campaign_pool.shared_with(home, user) if state.log_in else []
     values = {
         "campaigns": [saved for saved in campaigns if saved.campaign not in away],
         "away": [saved for saved in campaigns if saved.campaign in away],
@@ -97,18 +88,17 @@ async def bring(request: Request) -> Response:
     return redirect(state.url_of(campaign) + "/")
 
 
-async def show(request: Request) -> Response:
+async def show(request: Request, campaign: OpenCampaign) -> Response:
     """Show the settings."""
-    return html(request, "settings.html", await _values(request, await campaign_of(request, own=True)))
+    return html(request, "settings.html", await _values(request, campaign))
 
 
-async def change(request: Request) -> Response:
+async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     game, settings = campaign.game, _settings_of(form)
     base = state_of(request).context.model_copy(update={"user": game.context.user})
     try:
-        changed = context_of(base, game.machine, assistant_name(game.context.campaign), settings)
+        changed = campaign_pool.context_of(base, game.machine, assistant_name(game.context.campaign), settings)
     except SettingsError as error:  # it begins with the name of the setting
         wrong = re.match(r"Setting ([\w.]+)", str(error))
         places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
@@ -117,37 +107,34 @@ async def change(request: Request) -> Response:
         answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
         return answer
     async with campaign.change(is_same_line=True):
-        await change_record(game, {"settings": settings})
+        await campaign_pool.change_record(game, {"settings": settings})
         game.context = changed
     return html(request, "done.html", {"text": "The next turn is played with these settings."})
 
 
-async def share(request: Request) -> Response:
+async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Share the campaign with the people that a form names, and with nobody else."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     names = (" ".join(name.split()) for name in str(form.get("guests", "")).split(","))
     guests = list(dict.fromkeys(filter(None, names)))
     if not state_of(request).log_in or len(guests) > _MOST_GUESTS or any(len(name) > _LONGEST_GUEST for name in guests):
         rule = f"shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, separated by commas"
         raise InputError(f"A campaign is {rule}. Without a log-in there is nobody to share with.")
     await note(request, "share", guests=guests)
-    await change_record(campaign.game, {"guests": guests})
+    await campaign_pool.change_record(campaign.game, {"guests": guests})
     await campaign.ask_again()
     text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
     return html(request, "done.html", {"text": text})
 
 
-async def put_away_or_back(request: Request) -> Response:
+async def put_away_or_back(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Put the campaign away, or back."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
-    await change_record(campaign.game, {"put_away": form.get("away") == "1"})
+    await campaign_pool.change_record(campaign.game, {"put_away": form.get("away") == "1"})
     return redirect(f"{state_of(request).root}/")
 
 
-async def rename(request: Request) -> Response:
+async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Give the campaign another name: export it, import it under the new name, and forget the old one."""
-    campaign, form, state = await campaign_of(request, own=True), await request.form(), state_of(request)
-    name, game = short_name(form.get("name")), campaign.game
+    name, game, state = short_name(form.get("name")), campaign.game, state_of(request)
     user, old = game.context.user, game.context.campaign
     if not name:
         raise InputError("A campaign needs a name.")
@@ -160,15 +147,14 @@ async def rename(request: Request) -> Response:
             other = await state.pool.get(request.scope, name, game.machine, user)
             async with other.change():
                 await import_campaign(other.game, path)  # refuses a name that is taken
-        await change_record(other.game, {"guests": await guests_of(state.home, user, old)})
+        await campaign_pool.change_record(other.game, {"guests": await campaign_pool.guests_of(state.home, user, old)})
         await (await forgetting_of(game)).forget_campaign()
     await state.pool.leave(campaign)
     return redirect(state.url_of(other) + "/")
 
 
-async def export(request: Request) -> Response:
+async def export(request: Request, campaign: OpenCampaign) -> Response:
     """Send the campaign as one file, after the reply that is coming."""
-    campaign = await campaign_of(request, own=True)
     await note(request, "export")
     await campaign.wait_for_reply(_REPLY_SECONDS)
     directory = await asyncio.to_thread(tempfile.mkdtemp)
@@ -200,36 +186,32 @@ async def bring_lore(request: Request) -> Response:
                         place = directory / str(number) / name
                         await asyncio.to_thread(place.parent.mkdir)
                     paths.append(await save(upload, place))
-            store, context = (await campaign.game.load()).store, campaign.game.context
-            if store is not None and paths:
-                async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
-                    pieces = f", {done.file.pieces} pieces" if done.file else ""
-                    reason = f". {done.reason}" if done.reason else ""
-                    lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
+            store, context = await campaign.game.store(), campaign.game.context
+            async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
+                pieces = f", {done.file.pieces} pieces" if done.file else ""
+                reason = f". {done.reason}" if done.reason else ""
+                lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
     return html(request, "lore.html", await _values(request, campaign) | {"lines": lines})
 
 
-async def drop_lore(request: Request) -> Response:
+async def drop_lore(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Remove a file from the campaign's lore."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
-    store, context, name = (await campaign.game.load()).store, campaign.game.context, str(form.get("name", ""))
-    if store is not None:
-        await remove_lore(store, context.user, context.campaign, name)
+    store, context, name = await campaign.game.store(), campaign.game.context, str(form.get("name", ""))
+    await remove_lore(store, context.user, context.campaign, name)
     return html(request, "lore.html", await _values(request, campaign) | {"lines": [f"{name}: removed"]})
 
 
 ROUTES = [Route("/", show_all), Route("/new", new), Route("/import", bring, methods=["POST"])]
 OF_ONE = [
-    Route("/settings", show),
-    Route("/settings", change, methods=["POST"]),
-    Route("/share", share, methods=["POST"]),
-    Route("/put-away", put_away_or_back, methods=["POST"]),
-    Route("/rename", rename, methods=["POST"]),
-    Route("/export", export),
+    shows("/settings", show, own=True),
+    acts("/settings", change, own=True),
+    acts("/share", share, own=True),
+    acts("/put-away", put_away_or_back, own=True),
+    acts("/rename", rename, own=True),
+    shows("/export", export, own=True),
     Route("/lore", bring_lore, methods=["POST"]),
-    Route("/lore/remove", drop_lore, methods=["POST"]),
+    acts("/lore/remove", drop_lore, own=True),
 ]
-"""Below the path of a campaign."""
 
 
 @asynccontextmanager
@@ -262,21 +244,21 @@ async def save(upload: UploadFile, path: Path) -> Path:
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     state, game, context = state_of(request), campaign.game, campaign.game.context
     user, name = context.user, context.campaign
-    own = await settings_of(state.home, user, name)
-    store = (await game.load()).store if game.machine == GAME else None
+    own = await campaign_pool.settings_of(state.home, user, name)
+    is_game = game.machine == GAME
     fields = type(context).model_fields
     return {
         "campaign": assistant_name(name),
-        "is_game": game.machine == GAME,
+        "is_game": is_game,
         "has_begun": await game.saved_game() is not None,
         "settings": [
             (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
             for field in SETTINGS if field in fields
         ],
-        "is_away": name in await put_away(state.home, user),
-        "can_share": state.log_in and game.machine == GAME,
-        "guests": ", ".join(await guests_of(state.home, user, name)),
-        "files": await list_lore(store, user, name) if store is not None else [],
+        "is_away": name in await campaign_pool.put_away(state.home, user),
+        "can_share": state.log_in and is_game,
+        "guests": ", ".join(await campaign_pool.guests_of(state.home, user, name)),
+        "files": await list_lore(await game.store(), user, name) if is_game else [],
         "lines": [],
         "default_model": Context.model_fields["model"].default,
     }  # fmt: skip

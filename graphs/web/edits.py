@@ -11,16 +11,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
 
 from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.graphs.web.app_state import campaign_of, html
-from questbook.graphs.web.play import DONE
+from questbook.graphs.web.app_state import acts, html, shows
+from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.notebooks import CharacterNotebook, CoreNotebook, Notebook, StateNotebook, by_engine
 from questbook.types import JSON
 
@@ -94,11 +94,7 @@ def patch_of(names: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def read_value(part: Part, text: str) -> Any:
-    """Read what a person wrote into a field: nothing deletes it.
-
-    Raises:
-        InputError: It is no whole number, in a field that holds one.
-    """
+    """Read what a person wrote into a field: nothing deletes it; what is no number is refused where one belongs."""
     text = text.strip()
     if part.kind == "choice":
         return next((choice for choice in part.choices if str(choice) == text), text or None)
@@ -113,10 +109,9 @@ _LONGEST_NAME = 80
 _MOST_CAUSES = 4  # turns that are named
 
 
-async def field(request: Request) -> Response:
+async def field(request: Request, campaign: OpenCampaign) -> Response:
     """Show a field's card: its value, a control for it, and where it comes from."""
-    game = (await campaign_of(request)).game
-    page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
+    page, names, game = request.query_params.get("page", ""), request.query_params.getlist("path"), campaign.game
     part, saved = part_at(page, names), await game.saved_game()
     if part is None or not names or saved is None:
         return html(request, "problem.html", {"text": "There is nothing here that can be changed."}, 404)
@@ -129,36 +124,31 @@ async def field(request: Request) -> Response:
     return html(request, "card.html", values)
 
 
-async def change(request: Request) -> Response:
+async def change(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Change or delete a field, or add an entry to a list."""
-    campaign, form = await campaign_of(request), await request.form()
     page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
     part, saved = part_at(page, names), await campaign.game.saved_game()
     if part is None or not names or saved is None:
-        return HTMLResponse("There is no such field.", 404)
+        raise HTTPException(404, "There is no such field.")
     value: Any = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     if part.kind == "list" and not form.get("delete"):
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
     _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).write({page: patch_of(names, value)})
-    return DONE
 
 
-async def core(request: Request) -> Response:
+async def core(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Change a section of core memory."""
-    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved = await campaign.game.saved_game()
         if saved is None or "core" not in saved.values:
             raise InputError("Core memory is a companion's, and begins with your first message to it.")
         patch = _core_patch(CoreNotebook.load(saved.values.get("core")), form)
         await (await campaign.game.history()).write({"core": patch})
-    return DONE
 
 
-ROUTES = [Route("/field", field), Route("/page", change, methods=["POST"]), Route("/core", core, methods=["POST"])]
-"""Below the path of a campaign."""
+ROUTES = [shows("/field", field), acts("/page", change), acts("/core", core)]
 
 
 def _value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
@@ -190,12 +180,7 @@ async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = T
 
 
 def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
-    """Refuse what the page would correct: a model is corrected without a word, a person is asked.
-
-    Raises:
-        InputError: Another value would be written.
-        PatchError: None would.
-    """
+    """Refuse what the page would correct: a model is corrected without a word, a person is asked."""
     change = page.apply(patch_of(names, value), by_model=False)
     if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
         nearest: Any = change.page.as_json()
@@ -205,11 +190,7 @@ def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
-    """Make the patch of a list that adds what a form says.
-
-    Raises:
-        InputError: It has no name, or the list has one of that name.
-    """
+    """Make the patch of a list that adds what a form says, under a name that the list does not have yet."""
     name = " ".join(str(form.get("name", "")).split())
     if not name or len(name) > _LONGEST_NAME:
         raise InputError(f"A new entry needs a name of 1 to {_LONGEST_NAME} characters, got {name!r:.100}.")

@@ -12,34 +12,24 @@ import time
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.identity.sessions import sign
 from questbook.graphs.web.limits import Limits, Rate
-from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of, too_many
+from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of
 
 _FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must come
 _LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
 """Those of other requests than a form, by the end of their path; strangers send the first."""
 _PAUSE_SECONDS = 20.0  # between two parts of a request
-
-
-class UploadLimitError(Exception):
-    """A request sends too much (`status` 413), or too slowly (408)."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+_CLOSE = {"connection": "close"}
 
 
 class LimitedBody:
-    """The body of a request, as it comes.
-
-    Raises:
-        UploadLimitError: The request says that it sends too much.
-    """
+    """The body of a request, as it comes; an HTTPException says that it is too much (413), or takes too long (408)."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -51,11 +41,7 @@ class LimitedBody:
         self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
 
     async def receive(self) -> Message:
-        """Return the next part; after the last one, wait for the end of the connection.
-
-        Raises:
-            UploadLimitError: It is too much, or takes too long.
-        """
+        """Return the next part; after the last one, wait for the end of the connection."""
         if self._put_back is not None:
             message, self._put_back = self._put_back, None
             return message
@@ -65,7 +51,8 @@ class LimitedBody:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
         except TimeoutError:
-            raise UploadLimitError(408, "The request came too slowly. Nothing was changed; send it again.") from None
+            text = "The request came too slowly. Nothing was changed; send it again."
+            raise HTTPException(408, text, _CLOSE) from None
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         self._check(self._size)
@@ -78,12 +65,11 @@ class LimitedBody:
     def _check(self, size: int) -> None:
         if size > self._most:
             text = f"This request may have {self._most:,} bytes at most. Nothing was changed."
-            raise UploadLimitError(413, f"{text} A larger campaign comes in with: questbook import FILE.zip.")
+            raise HTTPException(413, f"{text} A larger campaign comes in with: questbook import FILE.zip.", _CLOSE)
 
 
 HEADER = "x-questbook-token"
-CSRF = "questbook_csrf"
-"""Key of the scope that holds the token that a page sends with each change."""
+CSRF = "questbook_csrf"  # key of the scope that holds the token that a page sends with each change
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PORT = re.compile(r":[0-9]*\Z")
 _HEADERS = {
@@ -108,8 +94,7 @@ class PageGuard:
         app: What it guards.
         secret: What makes the tokens that pages of ours send with each change.
         sign_in: Says who asks; None: nobody signs in here, and only this computer's names are served.
-        root: As `create_app` takes it; with one, the other server checks the host.
-        log_in: As there; a request for which the other server names nobody is refused.
+        root, log_in: As in `create_app`: the other server checks the host, and names who asks, or they are refused.
         limits: How often people may ask; None: as often as they like.
     """
 
@@ -141,10 +126,10 @@ class PageGuard:
             body = LimitedBody(scope, receive)
             refusal = await self._refusal(Request(scope, body.receive), body, is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
-        except UploadLimitError as error:
+        except HTTPException as error:
             if began:
                 raise
-            answer = PlainTextResponse(str(error), error.status, {"connection": "close"})
+            answer = PlainTextResponse(error.detail, error.status_code, error.headers)
             await answer(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
@@ -153,8 +138,8 @@ class PageGuard:
             return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
         if problem := _foreign(request, changes=changes):
             return PlainTextResponse(problem, status_code=403)
-        if self._sign_in and self._of_address and (wait := self._of_address.wait(address_of(request))):
-            return too_many(wait)
+        if self._sign_in and self._of_address:
+            self._of_address.check(address_of(request))
         if is_static:
             return None
         scope[PERSON] = ""
@@ -169,8 +154,8 @@ class PageGuard:
                 return await self._sign_in.begin(request)
             if refusal := await self._sign_in.refusal(request):
                 return refusal
-        if scope[PERSON] and self._of_person and (wait := self._of_person.wait(scope[PERSON])):
-            return too_many(wait)
+        if scope[PERSON] and self._of_person:
+            self._of_person.check(scope[PERSON])
         scope[CSRF] = page_token(self._secret, scope.get(SESSION) or scope[PERSON])
         is_sign_out = self._sign_in is not None and request.url.path == "/sign-out" and changes
         token = request.headers.get(HEADER, "")

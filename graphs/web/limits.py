@@ -4,12 +4,15 @@ They count where people sign in; one person at home has none. Each process count
 """
 
 import ipaddress
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, Self
 
-from questbook.graphs.errors import QuestbookError, SettingsError
+from starlette.exceptions import HTTPException
+
+from questbook.graphs.errors import SettingsError
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import last_of_threads
 
@@ -18,12 +21,9 @@ _MEASURED_SECONDS = 600.0  # how long it is believed how much somebody keeps
 _MOST_KEYS = 10_000
 
 
-class TooMuchError(QuestbookError):
-    """Somebody asks for more than they may have; `wait`: seconds after which they may, 0: waiting does not help."""
-
-    def __init__(self, text: str, wait: float = 0.0) -> None:
-        super().__init__(text)
-        self.wait = wait
+def too_much(text: str, wait: float = 0.0) -> HTTPException:
+    """Refuse somebody who asks for more than they may have; after `wait` seconds they may, 0: waiting does not help."""
+    return HTTPException(429, text, {"retry-after": str(math.ceil(wait))} if wait else None)
 
 
 class Limits(NamedTuple):
@@ -42,11 +42,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Read the settings.
-
-        Raises:
-            SettingsError: One is no whole number from 1 on.
-        """
+        """Read the settings; a SettingsError says which is no whole number from 1 on."""
         given = {field: variables.get(f"{_PREFIX}{field.upper()}", "").strip() for field in cls._fields}
         for field, text in given.items():
             if text and not (text.isascii() and text.isdecimal() and int(text[:12]) > 0 and len(text) < 12):
@@ -75,6 +71,12 @@ class Rate:
         self._whole[key] = whole
         return 0.0
 
+    def check(self, key: str) -> None:
+        """Count one, or answer with the seconds after which there is room for it."""
+        if wait := math.ceil(self.wait(key)):
+            text = f"That was too often. Try again in {wait} second{'' if wait == 1 else 's'}."
+            raise too_much(text, wait)
+
 
 class Usage(NamedTuple):
     """What somebody keeps."""
@@ -85,7 +87,7 @@ class Usage(NamedTuple):
 
 
 class Quotas:
-    """What people may still do: each `check` raises a `TooMuchError` if it is too much."""
+    """What people may still do: each `check` refuses what is too much."""
 
     def __init__(self, home: Home, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits, self._home, self._clock = limits, home, clock
@@ -95,13 +97,13 @@ class Quotas:
     def check_turn(self, person: str) -> None:
         """Count a turn of a person."""
         if wait := self._turns.wait(person):
-            raise TooMuchError(f"You may play {self.limits.turns} turns a minute. Wait a moment.", wait)
+            raise too_much(f"You may play {self.limits.turns} turns a minute. Wait a moment.", wait)
 
     def check_open(self, what: Literal["pages", "campaigns"], count: int) -> None:
         """Check how many pages listen, or how many campaigns are open, for a person already."""
         most = self.limits.streams if what == "pages" else self.limits.open_campaigns
         if count >= most:
-            raise TooMuchError(f"You may have {most} {what} open at the same time. Close one, or wait a minute.", 60.0)
+            raise too_much(f"You may have {most} {what} open at the same time. Close one, or wait a minute.", 60.0)
 
     async def check_kept(self, owner: str, *, is_new: bool) -> None:
         """Check what the owner of a campaign keeps, before something is added to it, or a new one begins."""
@@ -110,10 +112,10 @@ class Quotas:
             usage = self._usages[owner] = await usage_of(self._home, owner, now)
         if is_new and usage.campaigns >= self.limits.campaigns:
             have = f"{owner!r:.60} has {usage.campaigns} campaigns, and may have no more"
-            raise TooMuchError(f"{have}. Forget one with: questbook forget --campaign NAME.")
+            raise too_much(f"{have}. Forget one with: questbook forget --campaign NAME.")
         if usage.bytes >= self.limits.megabytes * 1_000_000:
             have = f"The campaigns of {owner!r:.60} take {usage.bytes / 1e6:,.0f} MB of {self.limits.megabytes:,}"
-            raise TooMuchError(f"{have}. Prune or forget one, and try again in ten minutes.")
+            raise too_much(f"{have}. Prune or forget one, and try again in ten minutes.")
 
 
 async def usage_of(home: Home, user: str, now: float) -> Usage:

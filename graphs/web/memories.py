@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.interface.forgetting import find_words, forget_words, retract_turn
 from questbook.graphs.local.game import Game
 from questbook.graphs.memories.memories import Memories
 from questbook.graphs.turn.player_view import shown_memories
-from questbook.graphs.web.app_state import campaign_of, html, note, state_of
+from questbook.graphs.web.app_state import acts, html, note, shows, state_of
 from questbook.graphs.web.edits import origin
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.recall.query import Query, Reason
@@ -30,17 +30,16 @@ _MOST_WORDS = 6
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, campaign: OpenCampaign) -> Response:
     """Show the memories that fit some words."""
-    campaign = await campaign_of(request)
     words = request.query_params.get("words", "").strip()[:_LONGEST_QUESTION]
     matches = await _search(campaign.game, words, _spaces(request, campaign.game)) if words else []
     return html(request, "search.html", {"words": words, "memories": matches})
 
 
-async def memory(request: Request) -> Response:
+async def memory(request: Request, campaign: OpenCampaign) -> Response:
     """Show one memory, and where it comes from."""
-    game, key = (await campaign_of(request)).game, request.query_params.get("key", "")
+    game, key = campaign.game, request.query_params.get("key", "")
     record = await _record(game, key, _spaces(request, game)) if key else None
     if record is None:
         return html(request, "problem.html", {"text": "This memory is no longer there."}, 404)
@@ -53,9 +52,8 @@ async def memory(request: Request) -> Response:
     return html(request, "memory-card.html", {"memory": record, **left})
 
 
-async def forget(request: Request) -> Response:
+async def forget(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Show what holds some words; once a person is sure, forget them."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
     if is_sure:
         await note(request, "forget")
@@ -65,9 +63,8 @@ async def forget(request: Request) -> Response:
     return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
-async def retract(request: Request) -> Response:
+async def retract(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Ask whether a turn is to be retracted; once a person is sure, do it."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     turn = str(form.get("turn", ""))
     if form.get("sure") != "1":
         return html(request, "retract.html", {"turn": turn})
@@ -76,15 +73,13 @@ async def retract(request: Request) -> Response:
     return html(request, "forget.html", {"words": "", "lines": lines, "done": "", "asks": False})
 
 
-async def known(request: Request) -> Response:
+async def known(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """List the facts that are known of the person, with what has ended; correct or delete one for its owner."""
-    campaign, form = await campaign_of(request, own=True), await request.form()
     game = campaign.game
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return html(request, "known.html", {"memories": []})
     user, timeline = game.context.user, remembered_timeline(saved.values)
-    memories = Memories(store, user, campaign=game.context.campaign, timeline=timeline)
+    memories = Memories(await game.store(), user, campaign=game.context.campaign, timeline=timeline)
     if key := str(form.get("key", "")):
         text = " ".join(str(form.get("text", "")).split())
         if not form.get("delete") and not 0 < len(text) <= _LONGEST_FACT:
@@ -99,13 +94,12 @@ async def known(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/search", search),
-    Route("/known", known, methods=["GET", "POST"]),
-    Route("/memory", memory),
-    Route("/forget", forget, methods=["POST"]),
-    Route("/retract", retract, methods=["POST"]),
+    shows("/search", search),
+    acts("/known", known, own=True, also_get=True),
+    shows("/memory", memory),
+    acts("/forget", forget, own=True),
+    acts("/retract", retract, own=True),
 ]
-"""Below the path of a campaign."""
 
 
 async def recalled_memories(request: Request, campaign: OpenCampaign, question: str) -> list[JSON] | None:
@@ -162,14 +156,13 @@ def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
 
 async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> list[JSON]:
     """Return the memories of this line that fit some words best, as the player may see them."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return []
     timeline = remembered_timeline(saved.values)
     query = Query(words, timeline=timeline, lasting=spaces[len(_KINDS) :], limit=_MOST_MATCHES)
     shown = shown_memories(
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
-        for hit in await recall(store, spaces[: len(_KINDS)], query)
+        for hit in await recall(await game.store(), spaces[: len(_KINDS)], query)
     )
     found = await asyncio.to_thread(add_reasons, shown, words)
     return [memory for memory in found if memory["because"]]
@@ -188,9 +181,9 @@ async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSO
 
 async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:
     """Return a memory by its key, as the player may see it."""
-    store = (await game.load()).store
+    store = await game.store()
     for space in spaces:
-        if store is not None and (item := await store.aget(space, key, refresh_ttl=False)) is not None:
+        if (item := await store.aget(space, key, refresh_ttl=False)) is not None:
             shown = shown_memories([{**item.value, "key": key}])
             return shown[0] if shown else None
     return None

@@ -106,11 +106,8 @@ class OpenCampaign:
     async def play(self, events: AsyncGenerator[Event], player: str = "", *, is_kept: bool = False) -> None:
         """Begin to play a turn; return when the checkpoint holds what the player said.
 
-        If it `is_kept` there already, this waits for nothing, and raises no refusal.
-
-        Raises:
-            BusyError: A reply is coming.
-            QuestbookError, StoreError: The turn was refused, or stopped, before it was kept. Nothing of it is shown.
+        If it `is_kept` there already, this waits for nothing, and raises no refusal. Where the turn was refused, or
+        stopped, before it was kept, that error is raised, and nothing of it is shown; a BusyError while a reply comes.
         """
         if self.is_replying:
             await events.aclose()
@@ -131,10 +128,6 @@ class OpenCampaign:
         """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
 
         A `ticket` of the form that has played before plays nothing, so that a double click plays once.
-
-        Raises:
-            InputError: The message is too long.
-            BusyError, QuestbookError, StoreError: As `play`.
         """
         if len(text) > (most := self.game.context.max_message_chars):
             problem = f"Your message has {len(text):,} characters; at most {most:,} can be read."
@@ -150,11 +143,7 @@ class OpenCampaign:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """While something is done: nothing else runs, and no other change. Stop no reply; let the upkeep give way.
-
-        Raises:
-            BusyError: A reply is coming.
-        """
+        """While something is done: nothing else runs, and no other change. The upkeep gives way; a reply does not."""
         async with self._changing:
             if self.is_replying:
                 raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
@@ -165,10 +154,7 @@ class OpenCampaign:
 
     @asynccontextmanager
     async def change(self, *, is_same_line: bool = False) -> AsyncIterator[None]:
-        """As `alone`; then tell all who watch that pages, story or tree are other than before.
-
-        `is_same_line`: the story before the last turns that a page shows is as it was.
-        """
+        """As `alone`; then tell those who watch. `is_same_line`: the story before the last turns shown is as it was."""
         async with self.alone():
             undo = self.undo
             yield

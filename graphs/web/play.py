@@ -11,11 +11,10 @@ from functools import partial
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.app_state import campaign_of, check_kept, html, state_of
+from questbook.graphs.web.app_state import acts, check_kept, html, shows, state_of
 from questbook.graphs.web.campaign_pool import guests_of, who_gives_way
 from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
 from questbook.graphs.web.sign_in import PERSON
@@ -30,12 +29,11 @@ _COMMAND = re.compile(
     r"\s*/(?:sheet|quest|memories|prompt|campaigns|undo|retry|edit|branch|branches|go|diff|recap|forget|retract|why"
     r"|help|quit)\b"
 )
-DONE = Response(status_code=204)
 
 
-async def events(request: Request) -> Response:
+async def events(request: Request, campaign: OpenCampaign) -> Response:
     """Stream what happens after an update, as server-sent events."""
-    campaign, state = await campaign_of(request), state_of(request)
+    state = state_of(request)
     if campaign.is_preview:
         await campaign.close_game()
     if state.quotas:
@@ -51,9 +49,8 @@ async def events(request: Request) -> Response:
     return EventStream(request, _stream(campaign, after, partial(state.admits, request), seconds))
 
 
-async def say(request: Request) -> Response:
+async def say(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Begin to play a turn; the answer is a new ticket, or the page where its script has not run yet."""
-    campaign, form = await campaign_of(request), await request.form()
     said = str(form.get("text", ""))
     if _COMMAND.match(said):
         hint = "Here the buttons below your message do it; lines, memories and settings are beside the story."
@@ -66,53 +63,45 @@ async def say(request: Request) -> Response:
     return html(request, "ticket.html", {"ticket": uuid.uuid4().hex})
 
 
-async def stop(request: Request) -> Response:
+async def stop(_request: Request, campaign: OpenCampaign, _form: FormData) -> None:
     """Stop the reply that is coming."""
-    await (await campaign_of(request)).stop()
-    return DONE
+    await campaign.stop()
 
 
-async def retry(request: Request) -> Response:
+async def retry(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
-    campaign, form = await campaign_of(request), await request.form()
     await _check_quotas(request, campaign)
     async with campaign.alone():
         saved = await campaign.game.saved_game()
         if saved and saved.unanswered is not None:
             await campaign.play(campaign.game.resume(), saved.unanswered, is_kept=True)
-            return DONE
+            return
         last = latest_turns(saved, 1) if saved else []
         await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
-    return DONE
 
 
-async def edit(request: Request) -> Response:
+async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Play the last turn again with other words of the player."""
-    campaign, form = await campaign_of(request), await request.form()
     if text := str(form.get("text", "")).strip():
         text = await _words_of(request, campaign, text)
         await _check_quotas(request, campaign)
         async with campaign.alone():
             await _check_turn(campaign, form)
             await campaign.play(campaign.game.edit(text), text)
-    return DONE
 
 
-async def rewrite(request: Request) -> Response:
+async def rewrite(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Put a person's words in the place of the last reply."""
-    campaign, form = await campaign_of(request), await request.form()
     if text := str(form.get("text", "")).strip():
         async with campaign.change(is_same_line=True):
             await _check_turn(campaign, form)
             if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
-                async for _ in campaign.game.replay(config):
+                async for _event in campaign.game.replay(config):
                     pass
-    return DONE
 
 
-async def undo(request: Request) -> Response:
+async def undo(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Take the last "turn" back, once also with a double click; a message without a reply alone."""
-    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         saved, history = await campaign.game.saved_game(), await campaign.game.history()
         campaign.undo = campaign.undo and campaign.undo._replace()  # it stays if nothing is done now
@@ -122,52 +111,38 @@ async def undo(request: Request) -> Response:
             await _check_turn(campaign, form)
             await history.undo()
             campaign.undo = undo_of(saved) if saved else None
-    return DONE
 
 
-async def go(request: Request) -> Response:
+async def go(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Go to the end of a line, a branch or a turn."""
-    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change():
         await (await campaign.game.history()).go(str(form.get("where", "")))
-    return DONE
 
 
-async def wish(request: Request) -> Response:
+async def wish(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Keep how the next turns should be told; no words end it."""
-    campaign, form = await campaign_of(request), await request.form()
     text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
     turns = min(max(read_number(str(form.get("turns", ""))), 1), _MOST_TURNS)
     async with campaign.change(is_same_line=True):
         history = await campaign.game.history()
         turn = (await history.current_state()).values["turn"]
         await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
-    return DONE
 
 
-async def name_line(request: Request) -> Response:
+async def name_line(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Name the line from here on."""
-    campaign, form = await campaign_of(request), await request.form()
     async with campaign.change(is_same_line=True):
         await (await campaign.game.history()).name_line(str(form.get("name", "")))
-    return DONE
 
 
 _CHANGES = {
     "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
     "line": name_line, "wish": wish,
 }  # fmt: skip
-ROUTES = [Route(f"/{name}", endpoint, methods=["POST"]) for name, endpoint in _CHANGES.items()]
-ROUTES += [Route("/events", events)]
-"""Below the path of a campaign."""
+ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/events", events)]
 
 
 async def _check_quotas(request: Request, campaign: OpenCampaign) -> None:
-    """Check whether who asks may play a turn, and its owner keep one more.
-
-    Raises:
-        TooMuchError: They may not.
-    """
     if quotas := state_of(request).quotas:
         quotas.check_turn(request.scope[PERSON])
         await check_kept(request, is_new=campaign.is_new and await campaign.game.saved_game() is None)
@@ -183,11 +158,7 @@ async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
 
 
 async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:
-    """Refuse what is meant for a turn that is no longer the last one, because others have played on or gone elsewhere.
-
-    Raises:
-        InputError: It is not.
-    """
+    """Refuse what is meant for a turn that is not the last one any more: others have played on, or gone elsewhere."""
     saved, turn = await campaign.game.saved_game(), str(form.get("turn", ""))
     if turn and saved is not None and turn != str(saved.turn):
         problem = f"This is for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed."
@@ -207,8 +178,7 @@ class EventStream(StreamingResponse):
         self._streams.remove(self)
         self._time.reschedule(0)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, to its end or until nobody listens."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         try:
             async with self._time:
                 await super().__call__(scope, receive, send)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from questbook.graphs.web.app_state import AppState
     from questbook.graphs.web.campaign_pool import CampaignPool
 
-VARIABLE = "QUESTBOOK_PEOPLE"
-"""Names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"."""
+VARIABLE = "QUESTBOOK_PEOPLE"  # names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"
 PROXIES = "QUESTBOOK_TRUSTED_PROXIES"
 """Addresses and networks of proxies whose X-Forwarded-Proto and X-Forwarded-For hold: "127.0.0.1, 10.0.0.0/8"."""
 _TOKENS = ("QUESTBOOK_OIDC_", "QUESTBOOK_JWT_")  # how the variables of `questbook.graphs.identity.tokens` begin
@@ -39,16 +38,11 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 class ServerError(QuestbookError):
-    """The page cannot be served; the message says why."""
+    """The page cannot be served as it is set; the message says why."""
 
 
 async def serve(context: Context, flags: argparse.Namespace) -> None:
-    """Do `questbook web`: serve the page until Ctrl-C.
-
-    Raises:
-        ServerError: An extra is missing, the port is taken, or nobody is named for an address that others reach.
-        SettingsError: The sign-in, a limit, the audit log, logs or stopping are not set as they can be.
-    """
+    """Do `questbook web`: serve the page until Ctrl-C."""
     start_logging()
     host, port, people, tokens = flags.host, flags.port, people_of(os.environ.get(VARIABLE, "")), _tokens()
     proxies = proxies_of(os.environ.get(PROXIES, ""))
@@ -150,11 +144,7 @@ def end_silent(connections: Collection[Any], silent: dict[Any, float]) -> None:
 
 
 def people_of(text: str) -> dict[str, str]:
-    """Read names and tokens.
-
-    Raises:
-        ServerError: An entry is no name and token, or a token is short or used twice.
-    """
+    """Read names and tokens: each token long enough, and a person's own."""
     people: dict[str, str] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
         name, colon, secret = entry.partition(":")
@@ -166,11 +156,7 @@ def people_of(text: str) -> dict[str, str]:
 
 
 def proxies_of(text: str) -> list[str]:
-    """Read addresses and networks.
-
-    Raises:
-        ServerError: One is neither.
-    """
+    """Read addresses and networks."""
     proxies = list(filter(None, map(str.strip, text.split(","))))
     for proxy in proxies:
         try:

@@ -2,12 +2,12 @@
 
 import hashlib
 import hmac
-import math
 import time
 from collections.abc import Mapping
-from html import escape
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Template
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
@@ -17,14 +17,13 @@ from questbook.graphs.identity.sessions import Sessions
 from questbook.graphs.web.audit import AuditLog
 from questbook.graphs.web.limits import Limits, Rate, network_of
 
-PERSON = "questbook_person"
-"""Key of the scope that holds the name of who asks; "" where nobody signs in."""
-SESSION = "questbook_session"
-"""Key of the scope that holds the key of the session; none without one."""
+PERSON = "questbook_person"  # key of the scope that holds the name of who asks; "" where nobody signs in
+SESSION = "questbook_session"  # key of the scope that holds the key of the session; none without one
 STILL_IN = "questbook_still_in"
 """Key of the scope that holds an async function: whether who signed in still is; none without a session."""
 _ASKED_SECONDS = 1.0  # how often a page that listens asks this
 _BEARER = {"www-authenticate": "Bearer"}
+_FORM = Template((Path(__file__).parent / "templates" / "sign-in.html").read_text("utf-8"), autoescape=True)
 
 
 class People:
@@ -50,14 +49,7 @@ class People:
 
 
 class SignIn:
-    """Sign-in, sign-out, and who asks.
-
-    Args:
-        check: Says whose a token is.
-        sessions: Those of this home.
-        audit: Where it is written down.
-        limits: How often one address, and one person, may sign in.
-    """
+    """Sign-in, sign-out, and who asks: `check` says whose a token is, `audit` is told, `limits` say how often."""
 
     def __init__(self, check: TokenCheck, sessions: Sessions, audit: AuditLog, limits: Limits) -> None:
         self._check, self._sessions, self._audit = check, sessions, audit
@@ -69,8 +61,7 @@ class SignIn:
             try:
                 request.scope[PERSON] = (await self._check.identify_token(token)).name
             except IdentityError as error:
-                if wait := self._attempts.wait(address_of(request)):
-                    return too_many(wait)
+                self._attempts.check(address_of(request))
                 await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
@@ -94,15 +85,13 @@ class SignIn:
     async def begin(self, request: Request) -> Response:
         """Begin a session with the token of a form, or of the request; the browser's last session ends."""
         token = bearer_of(request.headers) or str((await request.form()).get("token", "")).strip()
-        if wait := self._attempts.wait(address_of(request)):
-            return too_many(wait)
+        self._attempts.check(address_of(request))
         try:
             who = await self._check.identify_token(token)
         except IdentityError as error:
             await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
             return _ask_for_sign_in(503 if error.status == 503 else 403, str(error))
-        if wait := self._of_person.wait(who.name):
-            return too_many(wait)
+        self._of_person.check(who.name)
         await self._audit.write("sign-in", who.name, address_of(request))
         if last := await self._session_of(request, uses=False):
             await self._sessions.end(last)
@@ -134,13 +123,6 @@ def address_of(request: Request) -> str:
     return network_of(request.client.host) if request.client else ""
 
 
-def too_many(wait: float) -> Response:
-    """Answer who asks too often, with the seconds after which they may ask again."""
-    seconds = math.ceil(wait)
-    text = f"That was too often. Try again in {seconds} second{'' if seconds == 1 else 's'}."
-    return PlainTextResponse(text, 429, {"retry-after": str(seconds)})
-
-
 def _cookie(request: Request) -> dict[str, Any]:
     """Return the cookie's name and rules. With TLS no other host, and nobody without TLS, can have set one so named."""
     secure = request.url.scheme == "https"
@@ -149,12 +131,4 @@ def _cookie(request: Request) -> dict[str, Any]:
 
 
 def _ask_for_sign_in(status: int, problem: str = "") -> HTMLResponse:
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sign in · Questbook</title>'
-        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/page.css"></head>'
-        '<body><main class="narrow"><h1>Questbook</h1><form class="new" method="post" action="/sign-in">'
-        '<label for="token">Your token</label><input id="token" name="token" type="password" required autofocus>'
-        f'<button class="send">Sign in</button></form><p class="problem" role="alert"{"" if problem else " hidden"}>'
-        f"{escape(problem)}</p></main></body></html>",
-        status_code=status,
-    )
+    return HTMLResponse(_FORM.render(problem=problem), status)

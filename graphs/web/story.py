@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import HistoryError
@@ -11,14 +12,14 @@ from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.graphs.interface.text import plain
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
+from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key, remembered_timeline
 from questbook.types import JSON
 
 if TYPE_CHECKING:
     from questbook.graphs.history.history import History
 
-SHOWN_AT_FIRST = 30
-"""Turns that a page begins with; those before them come when the reader scrolls up."""
+SHOWN_AT_FIRST = 30  # turns that a page begins with; those before them come when the reader scrolls up
 _MOST_TAKES = 200
 _TITLE = 48  # characters of a row's words in its title
 
@@ -40,8 +41,6 @@ class StoryTurn(NamedTuple):
 
 def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
     """Return the last turns that the checkpoint holds word for word, the earliest first."""
-    from questbook.memory.buffer.policies import split_turns, turn_text
-
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
     dice = {turn: [roll for roll in rolls if roll.get("turn") == turn] for turn, _ in turns}
@@ -50,10 +49,10 @@ def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn
 
 async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
     """Return some turns before a turn, on the way to where the campaign is, from memory; the earliest first."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return []
-    timeline = remembered_timeline(saved.values)  # a turn without a place has the number of one that was given up
+    store, timeline = await game.store(), remembered_timeline(saved.values)
+    # A turn without a place has the number of one that was given up.
     turn = min(turn, max((through for _, through in timeline), default=0) + 1)
     space = game.context.campaign_namespace("exchanges")
     keys = [record_key(branch_of(timeline, n), n, "exchange") for n in range(max(1, turn - SHOWN_AT_FIRST), turn)]
@@ -63,11 +62,10 @@ async def turns_before(game: Game, turn: int) -> list[StoryTurn]:
 
 async def records_of(game: Game) -> list[JSON]:
     """Return the records of all turns on the way to where the campaign is, the earliest first."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
+    if (saved := await game.saved_game()) is None:
         return []
     space = game.context.campaign_namespace("exchanges")
-    return [item.value for item in await list_visible(store, space, remembered_timeline(saved.values))]
+    return [item.value for item in await list_visible(await game.store(), space, remembered_timeline(saved.values))]
 
 
 class Undo(NamedTuple):
@@ -98,9 +96,9 @@ async def takes_of(game: Game) -> list[Take]:
     saved = await game.saved_game()
     if saved is None or not game.is_loaded or saved.values.get("remembered_through") != saved.turn:
         return []
-    store, timeline = (await game.load()).store, read_timeline(saved.values)
+    store, timeline = await game.store(), read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
-    items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
+    items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES)
     turns = [PlayedTurn.of(item.value) for item in items]
     here = (branch_of(timeline, saved.turn), saved.turn)
     last = next((turn for turn in turns if turn.key == here), None)
@@ -112,12 +110,7 @@ async def rewrite_reply(history: "History", text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
     None: nothing has to run, since nothing came after the reply: so ended turns of an interview in version 0.2.
-
-    Raises:
-        HistoryError: There is no reply.
     """
-    from langchain_core.messages import AIMessage
-
     state = await history.current_state()
     reply = next((m for m in reversed(state.values["messages"]) if isinstance(m, AIMessage) and m.text.strip()), None)
     if reply is None:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
@@ -20,7 +21,7 @@ from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.graphs.web.app_state import campaign_of, html, state_of
+from questbook.graphs.web.app_state import campaign_of, html, shows, state_of
 from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.open_campaign import OpenCampaign
@@ -34,27 +35,26 @@ _ALL = 1_000_000
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
 
 
-async def show_campaign(request: Request) -> Response:
+async def show_campaign(request: Request, campaign: OpenCampaign) -> Response:
     """Show the page of a campaign."""
-    return html(request, "campaign.html", await _with_memories(request, await campaign_of(request)))
+    return html(request, "campaign.html", await _with_memories(request, campaign))
 
 
-async def story(request: Request) -> Response:
+async def story(request: Request, campaign: OpenCampaign) -> Response:
     """Show the story, with the turn that is being played."""
-    return html(request, "story.html", await _page_values(await campaign_of(request)))
+    return html(request, "story.html", await _page_values(campaign))
 
 
-async def earlier(request: Request) -> Response:
+async def earlier(request: Request, campaign: OpenCampaign) -> Response:
     """Show the turns before one."""
     before = read_number(request.query_params.get("before", "1"))
-    return html(request, "earlier.html", {"turns": await turns_before((await campaign_of(request)).game, before)})
+    return html(request, "earlier.html", {"turns": await turns_before(campaign.game, before)})
 
 
-async def panel(request: Request) -> Response:
+async def panel(request: Request, campaign: OpenCampaign) -> Response:
     """Show one panel."""
-    campaign, name = await campaign_of(request), request.path_params["panel"]
-    if name not in _PANELS:
-        return HTMLResponse("There is no such panel.", 404)
+    if (name := request.path_params["panel"]) not in _PANELS:
+        raise HTTPException(404, "There is no such panel.")
     if name in ("memories", "summary"):
         await campaign.look_back()
     values = await (_with_memories(request, campaign) if name == "memories" else _page_values(campaign))
@@ -71,9 +71,8 @@ async def _with_memories(request: Request, campaign: OpenCampaign) -> JSON:
     return values | {"memories": await recalled_memories(request, campaign, last.player if last else "")}
 
 
-async def fidelity(request: Request) -> Response:
+async def fidelity(request: Request, campaign: OpenCampaign) -> Response:
     """Show conversation, summary and buffer side by side."""
-    campaign = await campaign_of(request)
     await campaign.look_back()
     conversation = await turns_before(campaign.game, _ALL)
     return html(request, "fidelity.html", await _page_values(campaign) | {"conversation": conversation})
@@ -82,15 +81,14 @@ async def fidelity(request: Request) -> Response:
 async def behind(request: Request) -> Response:
     """Show a developer what the model saw."""
     if not state_of(request).developer:
-        return HTMLResponse("Start the server with --developer to see what the model sees.", 404)
+        raise HTTPException(404, "Start the server with --developer to see what the model sees.")
     campaign = await campaign_of(request, own=True)  # the prompt has what is known of them from other campaigns
     await campaign.look_back()
     return html(request, "behind.html", await _page_values(campaign) | {"report": campaign.report})
 
 
-async def compare(request: Request) -> Response:
+async def compare(request: Request, campaign: OpenCampaign) -> Response:
     """Show what differs between two places."""
-    campaign = await campaign_of(request)
     one, other = (request.query_params.get(name, "") for name in ("one", "other"))
     difference = await (await campaign.game.history(only_looks=True)).difference(one, other)
     titles = {row.handle: row.title for row in await rows_of(campaign.game)}
@@ -192,16 +190,16 @@ class Chapter(NamedTuple):
     turns: list[StoryTurn]
 
 
-async def chronicle(request: Request) -> Response:
+async def chronicle(request: Request, campaign: OpenCampaign) -> Response:
     """Show the chronicle."""
-    game = (await campaign_of(request)).game
+    game = campaign.game
     values = await _chronicle_values(game) | {"rows": await rows_of(game)}
     return html(request, "chronicle.html", values | {"campaign": game.context.campaign})
 
 
-async def chronicle_file(request: Request) -> Response:
+async def chronicle_file(_: Request, campaign: OpenCampaign) -> Response:
     """Send the chronicle as Markdown."""
-    values = await _chronicle_values((await campaign_of(request)).game)
+    values = await _chronicle_values(campaign.game)
     return PlainTextResponse(_markdown(**values), media_type="text/markdown; charset=utf-8")
 
 
@@ -250,14 +248,13 @@ def _reply(text: str) -> str:
 
 
 ROUTES = [
-    Route("/", show_campaign),
-    Route("/story", story),
-    Route("/earlier", earlier),
-    Route("/panel/{panel}", panel),
-    Route("/compare", compare),
+    shows("/", show_campaign),
+    shows("/story", story),
+    shows("/earlier", earlier),
+    shows("/panel/{panel}", panel),
+    shows("/compare", compare),
     Route("/behind", behind),
-    Route("/fidelity", fidelity),
-    Route("/chronicle", chronicle),
-    Route("/chronicle.md", chronicle_file),
+    shows("/fidelity", fidelity),
+    shows("/chronicle", chronicle),
+    shows("/chronicle.md", chronicle_file),
 ]
-"""Below the path of a campaign."""
