@@ -1,7 +1,5 @@
 """Types that every room shares, and what of them every database takes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

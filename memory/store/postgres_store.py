@@ -5,8 +5,6 @@ exact, and faster than an approximate index with a filter, which looks among eve
 lexemes of `text` in a generated column, scored with BM25 over what the filter allows.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
