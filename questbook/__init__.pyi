@@ -14,8 +14,7 @@ from questbook.memory.timeline.timeline import remember
 from questbook.memory.timeline.records import Exchange, Stamp
 from questbook.memory.recall.intents import off_record
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.query import Query, Recalled, WeightedText
-from questbook.memory.recall.query import Weights
+from questbook.memory.recall.query import Query, Recalled, WeightedText, Weights
 from questbook.memory.timeline.timeline import Segment, UserTimeline, claim
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.sync import recall_sync, remember_sync
@@ -51,8 +50,7 @@ from questbook.graphs.turn.recall import Recall
 from questbook.graphs.agent.team import TeamState, as_node
 
 # Going back, and forgetting
-from questbook.graphs.history.history import History
-from questbook.graphs.history.history import SyncHistory
+from questbook.graphs.history.history import History, SyncHistory
 from questbook.graphs.forgetting.forget import forget
 from questbook.graphs.dungeon_master.why import why
 from questbook.graphs.dungeon_master.retract import retract
