@@ -134,11 +134,7 @@ async def forget(
 
 
 class Forgetting:
-    """Forgets in one campaign, or everything of its user; the parameters are those of `forget`.
-
-    Raises:
-        ForgettingError: The checkpointer has no asynchronous methods. Nothing was changed.
-    """
+    """Forgets in one campaign, or everything of its user; parameters, and what is refused, are those of `forget`."""
 
     def __init__(
         self,
@@ -167,10 +163,8 @@ class Forgetting:
     ) -> Matches:
         """Find everything of the campaign that holds words; the fields are of the pages and the channels `shown`.
 
-        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see.
-
-        Raises:
-            ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
+        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see. Words
+        that cannot be forgotten are refused as in `forget`.
         """
         phrase, items = Phrase(words), [item async for item in self._items()]
         for item in items:

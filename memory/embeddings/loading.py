@@ -20,10 +20,8 @@ _HASHED = re.compile(r"hash-1:(\d+) ")
 def choose_embeddings(file: Path | str, recorded: str | None) -> Embeddings:
     """Return the embedder of a store that names none (`AUTO`): the one that its file records.
 
-    If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash.
-
-    Raises:
-        EmbeddingError: That embedder cannot be used here, or is not known by its name alone.
+    If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash. One that
+    cannot be used here, or is not known by its name alone, is an EmbeddingError.
     """
     steps = steps_to_minilm()
     if recorded is None:

@@ -69,9 +69,8 @@ class LorePiece(Record):
 def read_document(path: Path, data: bytes) -> list[LorePiece]:
     """Read a document, whose suffix says of which kind it is, into pieces, without source and digest.
 
-    Raises:
-        UnreadableDocumentError: Its kind is not supported; it is broken, encrypted, empty, or in a wrong encoding; or
-            the library that reads it is missing.
+    If its kind is not supported, it is broken, encrypted, empty or in a wrong encoding, or the library that reads it is
+    missing, it is an UnreadableDocumentError.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -95,11 +94,7 @@ def read_document(path: Path, data: bytes) -> list[LorePiece]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes.
-
-    Raises:
-        UnreadableDocumentError: It is no regular file, is too large, or may not be read.
-    """
+    """Return a file's bytes; no regular file, a too large or unreadable one is an UnreadableDocumentError."""
     try:
         if not path.exists():
             raise UnreadableDocumentError("there is no such file")

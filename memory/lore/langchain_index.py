@@ -46,8 +46,7 @@ class SavedText(NamedTuple):
 def read_texts(data: bytes) -> list[SavedText]:
     """Read the documents of a folder from the bytes of its `index.pkl`, in the order of their vectors.
 
-    Raises:
-        UnreadableDocumentError: It is no such file, or holds anything else, which is named.
+    If it is no such file, or holds anything else, which is named, it is an UnreadableDocumentError.
     """
     try:
         for opcode, argument, _ in pickletools.genops(data):  # it also finds lengths beyond the end

@@ -103,10 +103,8 @@ class IndexSettings:
 def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
     """Read what a store was opened with; None: neither vectors nor words.
 
-    Raises:
-        StoreConfigError: If a setting is wrong; the message names it.
-        EmbedderChangedError: If `dims` is not what the embedder makes.
-        EmbeddingError: If the embedder cannot be loaded.
+    A wrong setting is a StoreConfigError, other `dims` than the embedder makes an EmbedderChangedError, an embedder
+    that cannot be loaded an EmbeddingError.
     """
     if index is None:
         return IndexSettings({}, None, False, None, (), {}, {})
@@ -202,9 +200,7 @@ class FileIndex:
     def update(self) -> str:
         """Make the indexes in the file what the settings say; return a name that only this file with this embedder has.
 
-        Raises:
-            EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not change.
-            EmbeddingError: If the embedder fails.
+        A wrong dimension, or another embedder where the file may not change, is an EmbedderChangedError.
         """
         if self._asked.columns:
             self._names["lexical"] = json.dumps(list(self._asked.columns))

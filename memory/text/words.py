@@ -90,11 +90,7 @@ _stem_of: dict[str, str] = {}
 
 
 def stem_words(words: Sequence[str]) -> list[str]:
-    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none.
-
-    Raises:
-        StoreConfigError: If SQLite was built without FTS5.
-    """
+    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none."""
     with suppress(KeyError):
         return [_stem_of[word] for word in words]
     with _lock:
@@ -127,7 +123,7 @@ def _connection() -> sqlite3.Connection:
         options = f"content = '', columnsize = 0, tokenize = '{TOKENIZER}'"
         connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, {options})")
     except sqlite3.OperationalError as error:
-        raise StoreConfigError(WITHOUT_FTS5) from error
+        raise StoreConfigError(WITHOUT_FTS5) from error  # SQLite was built without it
     connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, instance)")
     return connection
 
