@@ -90,10 +90,7 @@ async def facts_about(
 
 
 async def facts_asked_for(store: BaseStore, namespace: Namespace, whom: str, *, timeline: Timeline) -> list[SearchItem]:
-    """Return what holds of those whom a question asks all about, the latest last.
-
-    `whom` is as `asks_about` returns it: "" for the person, a name, or what is theirs, such as "my cat".
-    """
+    """Return what holds of whom a question asks about (`asks_about`): the person (""), a name, or such as "my cat"."""
     if (named := _MINE.sub("", whom)) == whom:
         return await facts_about(store, namespace, timeline=timeline, subject=whom or PERSON)
     own, name = await facts_about(store, namespace, timeline=timeline), attribute_name(named)

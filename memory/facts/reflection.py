@@ -144,10 +144,7 @@ def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
 
 
 def read_reflection(calls: Sequence[Any], shown: Sequence[Evidence]) -> Conclusions:
-    """Read what a model concluded from the arguments of its calls, any JSON, which name records by their numbers.
-
-    An insight that cites no record which the model was shown is left out.
-    """
+    """Read what a model concluded, any JSON that names the shown records by number; an insight cites at least one."""
     odd = Oddities()
     entries = _entries_of(calls, "insights", odd)
     insights = [insight for entry in entries if (insight := _read_insight(entry, shown, odd)) is not None]

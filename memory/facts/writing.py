@@ -282,10 +282,7 @@ async def _turn_ops(
 def _originals(
     draft: FactDraft, holder: FactDraft | None, duplicates: Iterable[str], new: Mapping[str, JSON], *, echoes: bool
 ) -> Iterator[str]:
-    """Go through the keys of records that a fact repeats, the best first.
-
-    Where hearsay says the same, a recalled memory that does so too shows nothing yet: then `echoes` is false.
-    """
+    """Yield the keys of records that a fact repeats, best first; of a recalled one not where hearsay says the same."""
     if draft.value.get("ends"):
         return
     if holder is not None and _adds_nothing(draft.value, holder.value) and _outlives(holder.value, draft.value):

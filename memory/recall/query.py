@@ -231,11 +231,7 @@ DEFAULT_WEIGHTS = Weights()
 
 
 def check_order(owner: str, farthest: object, weights: object, rerank: object, metadata: object) -> None:
-    """Refuse options of a search that make no sense.
-
-    Raises:
-        ValueError: One does; the message says which, and what is allowed.
-    """
+    """Refuse options of a search that make no sense: a ValueError says which, and what is allowed."""
     check_number(f"{owner}.max_cosine_distance", farthest, most=2, whole=False, none=True)
     if not isinstance(weights, Weights):
         raise ValueError(f"{owner}.weights: got {weights!r:.80}; expected Weights(…), such as Weights(recency=0.1).")

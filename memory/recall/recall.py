@@ -328,10 +328,7 @@ async def last_accesses(store: BaseStore, namespace: tuple[str, ...], timeline: 
 def access_op(
     namespace: tuple[str, ...], timeline: Timeline, turn: int, known: Mapping[str, str], used: Iterable[str], at: str
 ) -> PutOp:
-    """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
-
-    `known` is what `last_accesses` returned for it.
-    """
+    """Make the write that notes, beside the `known` last accesses, that a turn of the timeline has used records."""
     accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
     kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])
     branch = branch_of(timeline, turn)

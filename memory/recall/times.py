@@ -162,11 +162,8 @@ def names_time(text: str) -> bool:
 
 
 def time_filters(asked: AskedTime) -> list[JSON]:
-    """Return store filters for records of the time that is asked for, which are to be proposed as well.
-
-    They compare for equality alone: InMemoryStore fails on a range if any record lacks the field.
-    """
-    filters: list[JSON] = []
+    """Return store filters, for equality alone, for records of the time that is asked for, to be proposed as well."""
+    filters: list[JSON] = []  # no ranges: InMemoryStore fails on one if any record lacks the field
     if asked.start is not None and asked.end is not None:
         filters += dates.day_filters(utc_date(asked.start), utc_date(asked.end))
     if asked.ahead is not None:  # of days, which have no zone; one of several days is found by its month
