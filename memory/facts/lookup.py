@@ -197,10 +197,8 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
     turns = {int(record.value.get("turn") or 0) for record in recalled[:_SOURCES]} - {0}
     spans: list[tuple[int, int]] = []
     for first, last in sorted([*((turn, turn + _REACH) for turn in turns), (since, _LAST_TURN)]):
-        if spans and first <= spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], last))
-        else:
-            spans.append((first, last))
+        begin, end = spans.pop() if spans and first <= spans[-1][1] + 1 else (first, last)
+        spans.append((begin, max(end, last)))
     return spans
 
 

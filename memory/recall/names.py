@@ -9,7 +9,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
@@ -147,9 +147,7 @@ def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
         name = words[kept[0] : kept[-1] + 1] if len(kept) > 1 else []
         if 0 < len(name) <= _LONGEST_NAME:
             names[" ".join(name)] = None
-        if len(names) == _MOST_NAMES:
-            break
-    return list(names)
+    return list(names)[:_MOST_NAMES]
 
 
 def has_name(text: str, names: Iterable[str]) -> bool:
@@ -177,16 +175,12 @@ def _begins_sentence(question: str, start: int) -> bool:
 def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
     """Return the capitalised words of a question, grouped by runs of them."""
     runs: list[list[re.Match[str]]] = []
-    end = -1  # of the last word, if it was capitalised
     for word in _WORD.finditer(question):
-        if not word[0][0].isupper():
-            end = -1
-            continue
-        if end >= 0 and _BETWEEN.fullmatch(question, end, word.start()):
-            runs[-1].append(word)
-        else:
-            runs.append([word])
-        end = word.end()
+        if word[0][0].isupper():
+            if runs and _BETWEEN.fullmatch(question, runs[-1][-1].end(), word.start()):
+                runs[-1].append(word)
+            else:
+                runs.append([word])
     return runs
 
 
@@ -243,13 +237,12 @@ def _is_capitalised(name: str, question: str) -> bool:
     question, words = _with_capitals(question), normalize(name).removeprefix("the ").split()
     matches = list(_WORD.finditer(question))
     asked = [normalize(match[0]) for match in matches]
-    starts = (n for n in range(len(asked) - len(words) + 1) if asked[n : n + len(words)] == words)
-    return any(_is_written_as_name(matches[start : start + len(words)], question) for start in starts)
-
-
-def _is_written_as_name(matches: Sequence[re.Match[str]], question: str) -> bool:
-    """Return whether all words are capitalised but stop words, and one of them not because a sentence begins."""
-    telling = [match for match in matches if len(matches) == 1 or normalize(match[0]) not in STOP_WORDS]
-    before = {match: question[: match.start()].rstrip()[-1:] or "." for match in telling}
-    own = [match for match in telling if match[0] != "I" and before[match] not in _OPENINGS]
-    return bool(own) and all(match[0][0].isupper() for match in telling)
+    for start in range(len(asked) - len(words) + 1):
+        if asked[start : start + len(words)] == words:
+            told = [
+                one for one in matches[start:][: len(words)] if len(words) == 1 or normalize(one[0]) not in STOP_WORDS
+            ]
+            before = [question[: one.start()].rstrip()[-1:] or "." for one in told if one[0] != "I"]
+            if all(one[0][0].isupper() for one in told) and not _OPENINGS.issuperset(before):
+                return True
+    return False

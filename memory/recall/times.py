@@ -251,10 +251,9 @@ def _names_time(text: str) -> bool:
 
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read what can only lie ahead: "tomorrow", "next week", "in three days", by the app's calendar as well."""
-    if (coming := dates.coming_span(text, clock.now)) is None:
-        return asked
-    days = _only(clock.day + coming.days) if clock.day is not None and coming.days is not None else None
-    return asked._replace(ahead=coming.span, days=days)
+    span, days = dates.coming_span(text, clock.now)
+    by_calendar = _only(clock.day + days) if clock.day is not None and days is not None else None
+    return asked if span is None else asked._replace(ahead=span, days=by_calendar)
 
 
 def _read_dates(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:

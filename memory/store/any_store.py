@@ -135,9 +135,6 @@ class StoreBehind(BaseStore):
 class JointReads(StoreBehind):
     """A store for functions that run side by side; their reads of one moment are one batch of the store behind it.
 
-        reads = JointReads.of(store)
-        superseded, judgements = await asyncio.gather(find_superseded(reads), find_judgements(reads))
-
     Each batch costs its way to a thread and back, a transaction, or a round trip to a server. What one of the functions
     reads next waits for the others only as long as they have something to read at that moment, too. If the batch fails,
     all of them fail. For reads alone: a batch of LangGraph's does not order writes and reads.
