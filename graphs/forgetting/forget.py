@@ -340,7 +340,6 @@ class Forgetting:
         return [*moved, PutOp(item.namespace, key, value, index=index)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
-        """Return what was drawn from records, whatever words it has."""
         return find_dependents(self._space("facts"), {item.key for item in records}, items)
 
     async def _fields(self, thread: str, phrase: Phrase, shown: Sequence[str]) -> list[str]:
@@ -349,7 +348,6 @@ class Forgetting:
         return [path for name in (*pages, *shown) if name in values for path in phrase.paths(values[name], name)]
 
     async def _values(self, thread: str) -> JSON:
-        """Return the channels of a thread's last state."""
         saved = await self._read_checkpoint(thread)
         return {} if saved is None else saved.checkpoint["channel_values"]
 
@@ -391,7 +389,6 @@ def gap_op(exchange: AnyItem) -> PutOp:
 
 
 def _deleted(items: Iterable[Item]) -> list[PutOp]:
-    """Return the writes that delete items."""
     return [PutOp(item.namespace, item.key, None) for item in items]
 
 

@@ -344,7 +344,6 @@ def _escape(character: str) -> str:
 
 
 def _pages(page: type[Notebook] = Notebook) -> list[type[Notebook]]:
-    """Return every class of pages that this program has."""
     return [page, *(below for subclass in page.__subclasses__() for below in _pages(subclass))]
 
 

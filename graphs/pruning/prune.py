@@ -165,7 +165,6 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
 
 
 async def _plans(tables: Tables, thread: str, nodes: Nodes, copied: set[str], limits: _Limits) -> dict[str, Plan]:
-    """Return what is to be done in each namespace of a thread."""
     trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
     roots = trees.get("", Tree({}))
     tips = await _tips(tables, thread, roots)

@@ -123,9 +123,6 @@ async def add_fact(
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 
     `replaces` is the key of a fact that holds no more from then on; the new record names it, as `corrects`.
-
-    Raises:
-        ValueError: A field is not valid.
     """
     at, checked = datetime.now(UTC), _to_fact(fact)
     origin: JSON = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds"), "cites": []}

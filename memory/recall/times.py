@@ -352,7 +352,6 @@ def _read_calendar_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
 
 
 def _only(number: int) -> tuple[int, int]:
-    """Return a span of one day of the app's own calendar, or one session."""
     return number, number
 
 
