@@ -4,11 +4,11 @@ Libraries read them and LangChain's splitters cut them. This module adds where e
 cannot be read, in words for the person who chose it.
 """
 
-import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def _to_markdown(html: str) -> str:
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
-    _require("lxml")
+    import_module("lxml")  # else it is no ImportError
     end = html.rfind("-->") + 1  # a comment that does not end hides nothing
     page = BeautifulSoup(html[:end] + html[end:].replace("<!--", "&lt;!--"), "lxml")
     for hidden in page(_HIDDEN_TAGS):
@@ -168,7 +168,7 @@ def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
 
 
 def _pdf(path: Path, data: bytes) -> Iterator[LorePiece]:
-    _require("pypdf")
+    import_module("pypdf")
     from langchain_community.document_loaders.pdf import PyPDFLoader
 
     if b"%PDF-" not in data[:1024]:
@@ -195,11 +195,6 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
     ".pdf": _pdf,
     TEXTS: _langchain_index,
 }
-
-
-def _require(*libraries: str) -> None:
-    for library in libraries:
-        importlib.import_module(library)
 
 
 def _sections(markdown: str) -> Iterator[LorePiece]:
@@ -259,7 +254,6 @@ def _encoding(data: bytes, *, declared: bool = False) -> str:
 
 def _declared(data: bytes) -> str | None:
     """Return the encoding that an HTML file declares, if the file can be read in it."""
-    _require("bs4")
     from bs4.dammit import EncodingDetector
 
     encoding = EncodingDetector.find_declared_encoding(data, is_html=True)

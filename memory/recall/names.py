@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.words import STOP_WORDS, fold_case, normalize, query_words, split_words
+from questbook.memory.text.words import STOP_WORDS, fold_case, normalize, query_words, split_words, word_set
 from questbook.memory.timeline.records import Record
 
 _MIN_NICKNAME = 3  # letters: "Mel" for Melanie
@@ -24,12 +24,8 @@ _MOST_ALIASES = 3  # names that are added to one question
 _WORD = re.compile(r"[^\W_]+")
 
 
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text))
-
-
 # What a question says of itself and of the talk: not looked up, if other words are left.
-_OF_TALK = _word_set(
+_OF_TALK = word_set(
     """
     ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
     conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
@@ -47,7 +43,7 @@ _NAMING = frozenset(
     | {"also known as", "title", "epithet", "byname", "other name", "goes by"}
 )
 # Many bear a title, and things are called by adjectives too: alone and in small letters these are no names.
-_TITLES = _word_set(
+_TITLES = word_set(
     """
     king queen prince princess emperor empress regent duke duchess earl count countess baron baroness lord lady sir
     dame knight squire captain commander general admiral marshal sergeant lieutenant soldier guard guardian watchman
@@ -58,7 +54,7 @@ _TITLES = _word_set(
     child
     """
 )
-_ADJECTIVES = _word_set(
+_ADJECTIVES = word_set(
     """
     red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair old young
     ancient new elder younger older big small little great grand huge tall short long fat thin stout strong weak
