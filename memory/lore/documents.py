@@ -89,12 +89,9 @@ def read_document(path: Path, data: bytes) -> list[LorePiece]:
 def read_bytes(path: Path) -> bytes:
     """Return a file's bytes; no regular file, a too large or unreadable one is an UnreadableDocumentError."""
     try:
-        if not path.exists():
-            raise UnreadableDocumentError("there is no such file")
-        if path.is_dir():
-            raise UnreadableDocumentError("it has no file that can be read")
         if not path.is_file():
-            raise UnreadableDocumentError("it is not a regular file")
+            found = "it has no file that can be read" if path.is_dir() else "it is not a regular file"
+            raise UnreadableDocumentError(found if path.exists() else "there is no such file")
         if (size := path.stat().st_size) > MAX_BYTES:
             most = f"at most {MAX_BYTES >> 20} MiB can be read. Split it"
             raise UnreadableDocumentError(f"it has {size / 2**20:,.0f} MiB; {most}")

@@ -8,8 +8,7 @@ its place nor become the same label as another name.
 import re
 import unicodedata
 
-_SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
-_EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
+_SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible; alone it is the empty name
 _PLAYER = "player"
 _CHARACTERS = "characters"
 _TEAMS = "~teams"  # no name escapes to it
@@ -28,7 +27,7 @@ def escape_label(name: str) -> str:
     "player" and "characters" are escaped too, so that no user and no campaign can take their places.
     """
     if name == "":
-        return _EMPTY
+        return _SIGN
     if name in _RESERVED:
         return f"{_SIGN}{ord(name[0]):x};{name[1:]}"
     return _UNSAFE.sub(lambda match: f"{_SIGN}{ord(match[0]):x};", name)
@@ -36,7 +35,7 @@ def escape_label(name: str) -> str:
 
 def unescape_label(label: str) -> str:
     """Undo `escape_label`: return the name that a label was made from; if no name escapes to it, it is a ValueError."""
-    name = "" if label == _EMPTY else _ESCAPED.sub(lambda match: chr(int(match[1], 16)), label)
+    name = "" if label == _SIGN else _ESCAPED.sub(lambda match: chr(int(match[1], 16)), label)
     if escape_label(name) != label:
         raise ValueError(f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}")
     return name
