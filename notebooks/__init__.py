@@ -1,11 +1,6 @@
-"""Pages: what an agent keeps in graph state, as typed notebooks (not Jupyter notebooks).
+"""Pages: what an agent keeps in graph state, as typed notebooks (not Jupyter notebooks). Apps import from `questbook`.
 
-Apps import from `questbook`, the other rooms the names below. Read `character` first, then `base`.
-
-* `base`: `Notebook`, its entries and declarations, its prompt text, and when it is written: `once`, `every_turn`, …
-* `character`, `state`, `core`: the notebooks of this project; `core_tools`: how an assistant edits its core memory.
-* `patch`: merge patches, also those of which not all fits; `schema`: what a model may write, and what is wrong with it.
-* `errors`: all of them `NotebookError`.
+Read `character` first, then `base`: what a notebook is. `state` and `core` are the other pages of this project.
 """
 
 from questbook.notebooks.base import (

@@ -62,11 +62,7 @@ on_demand = Update("on_demand")
 
 
 def every(turns: int) -> Update:
-    """Ask the model every so many turns what changed in them.
-
-    Raises:
-        DeclarationError: `turns` is no whole number from 1.
-    """
+    """Ask the model every so many turns, a whole number from 1, what changed in them."""
     if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
         raise DeclarationError(f"every({turns!r}): expected a whole number of turns from 1, such as every(3).")
     return Update(f"every({turns})", turns)
@@ -175,9 +171,8 @@ class Notebook(BaseModel):
     def load(cls, page: Any) -> Self:
         """Read a page from state: JSON, an instance, or None for an empty page.
 
-        Raises:
-            PatchError: The JSON is not such a page; the message names each wrong field.
-            VersionError: A newer Questbook wrote it.
+        JSON that is no such page is a PatchError, which names each wrong field; a page of a newer Questbook is a
+        VersionError.
         """
         if isinstance(page, cls):
             return page
@@ -274,9 +269,7 @@ class Notebook(BaseModel):
 def check_declarations(pages: Sequence[type[Notebook]]) -> None:
     """Check the notebooks of which an agent is to be made.
 
-    Raises:
-        DeclarationError: A declaration is wrong, or two classes share a name. The message names the class, its value,
-            and what is allowed.
+    A wrong declaration, or a name that two share, is a DeclarationError: it names class, value and what is allowed.
     """
     for number, page in enumerate(pages):
         if not isinstance(page, type) or not issubclass(page, Notebook):

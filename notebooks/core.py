@@ -121,12 +121,7 @@ class CoreNotebook(Notebook):
         return [*ordered, *(label for label in self.sections if label not in ordered)]
 
     def apply(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
-        """Apply a merge patch, as `Notebook.apply` does. A model may only change values, and none that is read-only.
-
-        Raises:
-            PatchError: The patch does not fit; it names the section and what there is.
-            SectionFullError: A value would pass its section's limit.
-        """
+        """Apply a merge patch, as `Notebook.apply` does. A model may only change values, and none that is read-only."""
         if by_model and (problems := self._refused_to_models(patch)):
             raise PatchError(type(self).__name__, problems)
         return super().apply(patch, by_model=by_model, bounded=bounded)
@@ -134,10 +129,8 @@ class CoreNotebook(Notebook):
     def enforce(self, before: Self) -> Change[Self]:
         """Check each changed value against its section's limit; a value that is over it already may be shortened.
 
-        Several assistants, each within the limit, may together pass the limit of a shared section.
-
-        Raises:
-            SectionFullError: A value would pass its section's limit.
+        Several assistants, each within the limit, may together pass the limit of a shared section. In another, a value
+        that would pass it is a SectionFullError.
         """
         for label, section in self.sections.items():
             old = before.sections.get(label)
@@ -160,11 +153,7 @@ class CoreNotebook(Notebook):
         return {label: self.sections[label].value for label in self.labels}
 
     def with_value(self, label: str, value: str | list[str]) -> Self:
-        """Return the page with another value in a section.
-
-        Raises:
-            SectionFullError: The value would pass the section's limit.
-        """
+        """Return the page with another value in a section; one over the section's limit is a SectionFullError."""
         return self.apply({"sections": {label: {"value": value}}}).page
 
     def _refused_to_models(self, patch: Any) -> list[str]:
@@ -184,11 +173,7 @@ class CoreNotebook(Notebook):
 
 
 def sections_of(configured: Mapping[str, Any] | Sequence[str] | None) -> CoreNotebook:
-    """Return the page with which a thread begins: of sections as `CoreNotebook.of` takes them, of labels, or default.
-
-    Raises:
-        PatchError: A label or a field is not allowed.
-    """
+    """Return the page with which a thread begins: of sections, as for `CoreNotebook.of`, of labels, or by default."""
     if not configured:
         return CoreNotebook()
     if isinstance(configured, Mapping):

@@ -144,8 +144,7 @@ CORE_TOOLS: list[JSON] = [tool.schema for tool in _TOOLS.values()]
 def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Sequence[CoreTool] = ()) -> CoreEdit:
     """Do what a tool call asks for, by one of `CORE_TOOLS` or the application's own. The page itself is not changed.
 
-    Raises:
-        EditError: The call does not fit the page. The message is for the model.
+    A call that does not fit the page is an EditError, whose message is for the model.
     """
     known = _TOOLS | {one.name: one for one in tools}
     if tool not in known:

@@ -129,11 +129,7 @@ class StateNotebook(Notebook):
         return patch
 
     def enforce(self, before: Self) -> Change[Self]:
-        """Clamp the numbers, and refuse to let a dead person live again without a new fate.
-
-        Raises:
-            PatchError: A dead person is alive after the patch, and no new `fate` says how they returned.
-        """
+        """Clamp the numbers. A dead person who is alive after the patch, without a new `fate`, is a PatchError."""
         self._refuse_return(before)
         dead = {name: person.fate or "died" for name, person in before.people.items() if not person.alive}
         fallen = self.fallen | {name: fate for name, fate in dead.items() if name not in self.people}

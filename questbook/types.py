@@ -1,7 +1,5 @@
 """Types that every room shares, and what of them every database takes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -17,11 +15,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 def check_number(
     name: str, value: object, least: int = 0, *, most: float | None = None, whole: bool = True, none: bool = False
 ) -> None:
-    """Refuse a number that makes no sense; `none` says that None does.
-
-    Raises:
-        ValueError: It is no (whole) number, or less than `least` or more than `most`.
-    """
+    """Raise a ValueError if a value is no (whole) number from `least` to `most`; `none` says that None is allowed."""
     kinds = int if whole else (int, float)
     fits = isinstance(value, kinds) and not isinstance(value, bool) and value >= least
     if not (fits and (most is None or cast("float", value) <= most)) and not (none and value is None):
@@ -31,22 +25,14 @@ def check_number(
 
 
 def check_choice(name: str, value: object, *choices: object) -> None:
-    """Refuse what is none of the choices.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Raise a ValueError if a value is none of the choices."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         *first, last = map(repr, choices)
         raise ValueError(f"{name}: got {value!r:.80}; expected {', '.join(first)} or {last}.")
 
 
 def check_json(name: str, value: object) -> None:
-    """Refuse what is neither a JSON object nor None.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Raise a ValueError if a value is neither a JSON object nor None."""
     try:
         fits = value is None or (isinstance(value, Mapping) and json.loads(json.dumps(dict(value))) == value)
     except (TypeError, ValueError):
@@ -60,16 +46,15 @@ def storable(value: _ValueT) -> _ValueT:
 
     It is a text, or dicts, lists and tuples with texts in them; anything else is returned as it is.
     """
-    return cast("_ValueT", _without(value))
-
-
-def _without(value: Any) -> Any:
+    kept: Any = value
     if isinstance(value, str):
         fits = "\0" not in value and (value.isascii() or _is_unicode(value))  # a turn asks it of a thousand texts
-        return value if fits else _UNSTORABLE.sub("", value)
-    if type(value) is dict:
-        return {_without(key): _without(part) for key, part in value.items()}
-    return type(value)(_without(part) for part in value) if type(value) in (list, tuple) else value
+        kept = value if fits else _UNSTORABLE.sub("", value)
+    elif type(value) is dict:
+        kept = {storable(key): storable(part) for key, part in kept.items()}
+    elif type(value) in (list, tuple):
+        kept = type(kept)(map(storable, kept))
+    return cast("_ValueT", kept)
 
 
 def _is_unicode(text: str) -> bool:

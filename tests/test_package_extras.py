@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 EXTRAS = {
     "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
-    "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "markdownify", "pypdf"), "minilm": ("tokenizers",),
-    "ltm": ("numcodecs",), "otel": ("opentelemetry",), "identity": ("jwt",),
+    "studio": ("langgraph_api", "langgraph_cli"), "lore": ("bs4", "lxml", "markdownify", "pypdf"),
+    "minilm": ("tokenizers",), "ltm": ("numcodecs",), "otel": ("opentelemetry",), "identity": ("jwt",),
     "ops": ("prometheus_client", "structlog"),
 }  # fmt: skip
 ALL = sum(EXTRAS.values(), ())

@@ -122,7 +122,7 @@ def test_an_embedder_in_a_file_is_loaded_as_langgraph_json_names_it(tmp_path, mo
         load_embeddings("./vectors.py:number")
     with pytest.raises(EmbeddingError, match=r"vectors\.py has no embedder and no embedding function 'missing'.*None"):
         load_embeddings("./vectors.py:missing")
-    with pytest.raises(EmbeddingError, match=r"vectors\.py:embed:x: \./vectors\.py:embed is no Python file"):
+    with pytest.raises(EmbeddingError, match=r"vectors\.py:embed:x: there is no such file"):
         load_embeddings("./vectors.py:embed:x")
     with pytest.raises(EmbeddingError, match=r"gone\.py:embed: there is no such file"):
         load_embeddings("./gone.py:embed")

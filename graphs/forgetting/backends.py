@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.memory.store.any_store import TimedStore
+from questbook.memory.store.any_store import StoreBehind
 from questbook.memory.store.faiss_store import FaissStore
 
 try:
@@ -54,8 +54,7 @@ _STORE_TABLES = ("store", "store_vectors")
 def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
     """Return what takes things out of a checkpointer's checkpoints; None if nothing does.
 
-    Raises:
-        ForgettingError: It has no asynchronous methods. Nothing was changed.
+    One without asynchronous methods is a ForgettingError. Nothing was changed.
     """
     if isinstance(checkpointer, (SqliteSaver, *_SYNC_SAVERS)):
         name = type(checkpointer).__name__
@@ -67,11 +66,7 @@ def erasure_of(checkpointer: BaseCheckpointSaver[Any] | None) -> Cutting | None:
 
 
 async def delete_threads(saver: BaseCheckpointSaver[Any], threads: Iterable[str]) -> int:
-    """Delete every checkpoint of threads, with any checkpointer; return how many threads there were.
-
-    Raises:
-        ForgettingError: The checkpointer cannot delete threads.
-    """
+    """Delete every checkpoint of threads; return how many there were. ForgettingError: the checkpointer cannot."""
     count, names = 0, sorted(set(threads))
     for thread in names:
         count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
@@ -89,13 +84,11 @@ async def compact(
 ) -> None:
     """Write the databases of a store and a checkpointer again, so that no deleted byte stays in a file.
 
-    `cut` says whether words were to be cut out of checkpoints, `done` what was done, for the error message.
-
-    Raises:
-        ForgettingError: Something could not be done here. The message says what, and what was done.
+    `cut` says whether words were to be cut out of checkpoints, `done` what was done, for the ForgettingError that says
+    what could not be done here.
     """
     problems: list[str] = []
-    while isinstance(store, TimedStore):
+    while isinstance(store, StoreBehind):
         store = store.store
     if isinstance(store, FaissStore):
         await asyncio.to_thread(store.compact)
@@ -115,11 +108,7 @@ async def compact(
 
 
 async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
-    """Vacuum the tables of an AsyncPostgresSaver or of one of the stores, as far as there are such tables.
-
-    Raises:
-        ForgettingError: The database refuses.
-    """
+    """Vacuum the tables of an AsyncPostgresSaver or of one of the stores, as far as there are such tables."""
     from psycopg import Error
 
     try:

@@ -67,8 +67,7 @@ class Cutting(ABC):
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:
         """Cut a phrase out of every checkpoint and pending write of threads, or only count; return how many held it.
 
-        Raises:
-            ForgettingError: It cannot be cut out of one of them. Some rows are done; a second call does the rest.
+        What cannot be cut is a ForgettingError. Some rows are done then; a second call does the rest.
         """
 
     @abstractmethod
@@ -77,11 +76,7 @@ class Cutting(ABC):
 
     @abstractmethod
     async def compact(self) -> None:
-        """Write the database again, so that nothing of it holds what was cut or deleted.
-
-        Raises:
-            ForgettingError: It cannot be done; the message says why.
-        """
+        """Write the database again, so that nothing of it holds what was cut or deleted, or raise a ForgettingError."""
 
     async def find_playing(self, threads: Iterable[str]) -> list[str]:
         """Return the threads in the middle of a turn: such a run has its state in memory, and writes it again."""

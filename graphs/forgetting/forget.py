@@ -134,11 +134,7 @@ async def forget(
 
 
 class Forgetting:
-    """Forgets in one campaign, or everything of its user; the parameters are those of `forget`.
-
-    Raises:
-        ForgettingError: The checkpointer has no asynchronous methods. Nothing was changed.
-    """
+    """Forgets in one campaign, or everything of its user; parameters, and what is refused, are those of `forget`."""
 
     def __init__(
         self,
@@ -167,10 +163,8 @@ class Forgetting:
     ) -> Matches:
         """Find everything of the campaign that holds words; the fields are of the pages and the channels `shown`.
 
-        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see.
-
-        Raises:
-            ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
+        Of records, only those that `sees` allows, and what was drawn from them: none that a player must not see. Words
+        that cannot be forgotten are refused as in `forget`.
         """
         phrase, items = Phrase(words), [item async for item in self._items()]
         for item in items:
@@ -346,7 +340,6 @@ class Forgetting:
         return [*moved, PutOp(item.namespace, key, value, index=index)]
 
     def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
-        """Return what was drawn from records, whatever words it has."""
         return find_dependents(self._space("facts"), {item.key for item in records}, items)
 
     async def _fields(self, thread: str, phrase: Phrase, shown: Sequence[str]) -> list[str]:
@@ -355,7 +348,6 @@ class Forgetting:
         return [path for name in (*pages, *shown) if name in values for path in phrase.paths(values[name], name)]
 
     async def _values(self, thread: str) -> JSON:
-        """Return the channels of a thread's last state."""
         saved = await self._read_checkpoint(thread)
         return {} if saved is None else saved.checkpoint["channel_values"]
 
@@ -397,7 +389,6 @@ def gap_op(exchange: AnyItem) -> PutOp:
 
 
 def _deleted(items: Iterable[Item]) -> list[PutOp]:
-    """Return the writes that delete items."""
     return [PutOp(item.namespace, item.key, None) for item in items]
 
 

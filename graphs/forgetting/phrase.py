@@ -74,8 +74,7 @@ _OWN_WITH = {
 class Phrase:
     """Words to forget, on one line as `words`; case, white space and punctuation do not count.
 
-    Raises:
-        ForgettingError: They have fewer than two letters and digits, or more than 500 characters.
+    Fewer than two letters and digits, or more than 500 characters, are a ForgettingError.
     """
 
     def __init__(self, words: str) -> None:
@@ -131,10 +130,8 @@ class Phrase:
 
         It is what a checkpoint or a store holds under a key, such as a channel's name: JSON, messages, models, and
         LangGraph's types around them. Texts get a mark in place of the phrase. An entry of a page whose name says
-        nothing else is removed. Structure, ids and types stay.
-
-        Raises:
-            ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.
+        nothing else is removed. Structure, ids and types stay: a phrase that is part of a technical name too, or in a
+        type that cannot be cut, is a ForgettingError.
         """
         return self._cut(value, key, self._rooms.get(key, 0))
 
@@ -347,7 +344,6 @@ def _escape(character: str) -> str:
 
 
 def _pages(page: type[Notebook] = Notebook) -> list[type[Notebook]]:
-    """Return every class of pages that this program has."""
     return [page, *(below for subclass in page.__subclasses__() for below in _pages(subclass))]
 
 

@@ -23,15 +23,8 @@ async def forget_again(
 ) -> list[Removal]:
     """Forget again what the suppression list says was forgotten since a time, after a backup of then was restored.
 
-    Args:
-        store: The store as it was restored.
-        checkpointer: The checkpointer as it was restored.
-        users: Whose memories to look through; those that the store's namespaces name are among them anyway.
-        since: When the backup was begun.
-
-    Raises:
-        SettingsError: The environment names no list and key, or a list that cannot be read.
-        ForgettingError: As `forget`.
+    The memories of `users` are looked through, and of those that the store's namespaces name. If the environment names
+    no list and key, or a list that cannot be read, it is a SettingsError.
     """
     if (listed := SuppressionList.find()) is None:
         raise SettingsError(f"Nothing says what was forgotten: set {VARIABLE} and {KEY_VARIABLE}.")
@@ -54,7 +47,6 @@ async def forget_again(
 
 
 async def _users_of(store: BaseStore) -> set[str]:
-    """Return the users whom the namespaces of a store name."""
     labels, users = set[str](), set[str]()
     while page := await store.alist_namespaces(max_depth=1, limit=_PAGE, offset=len(labels)):
         labels |= {space[0] for space in page}

@@ -35,8 +35,7 @@ class SuppressionList(NamedTuple):
     def find(cls) -> Self | None:
         """Return the list that the environment names; None if it names none.
 
-        Raises:
-            SettingsError: It names a file without a key, a key without a file, or a key that is short.
+        A file without a key, a key without a file, or a short key is a SettingsError.
         """
         path, key = os.environ.get(VARIABLE, ""), os.environ.get(KEY_VARIABLE, "")
         if not path and not key:
@@ -49,8 +48,7 @@ class SuppressionList(NamedTuple):
     def add(self, kind: Kind, *names: str, words: str = "") -> None:
         """Note, on disk, that words of a user's campaign, a campaign or a user are forgotten from now on.
 
-        Raises:
-            SettingsError: The file cannot be written. Nothing was forgotten.
+        If the file cannot be written, it is a SettingsError, and nothing was forgotten.
         """
         at, folded = datetime.now(UTC).isoformat(timespec="seconds"), fold(words)
         line = {"at": at, "kind": kind, "length": len(folded), "digest": self._digest(kind, *names, folded)}
@@ -64,11 +62,7 @@ class SuppressionList(NamedTuple):
             raise SettingsError(f"{problem}: correct {VARIABLE}.") from error
 
     def since(self, time: datetime) -> list[JSON]:
-        """Return the lines since a time, which a backup was begun at.
-
-        Raises:
-            SettingsError: There is no such file, it cannot be read, or it is none of these lists.
-        """
+        """Return the lines since a time, which a backup was begun at; a SettingsError if there is no list to read."""
         try:
             lines = [json.loads(line) for line in self.path.read_text("utf-8").splitlines()]
             # They are written in whole seconds.

@@ -111,11 +111,7 @@ class _Limits(NamedTuple):
 
 
 def _tables_of(checkpointer: BaseCheckpointSaver[Any]) -> Tables:
-    """Return the tables of a checkpointer.
-
-    Raises:
-        PruningError: It is of another kind; the message says what to do.
-    """
+    """Return the tables of a checkpointer; one of another kind is a PruningError, which says what to do."""
     if isinstance(checkpointer, AsyncSqliteSaver):
         return SqliteTables(checkpointer)
     postgres = sys.modules.get("langgraph.checkpoint.postgres.aio")  # loaded if there is such a checkpointer
@@ -145,11 +141,7 @@ async def _prune(tables: Tables, threads: Sequence[str], limits: _Limits, *, com
 
 
 async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _Limits) -> tuple[Volume, int]:
-    """Prune one thread; return how much was deleted, and how many checkpoints are left.
-
-    Raises:
-        _SkippedError: It was left as it is.
-    """
+    """Prune one thread, or raise a _SkippedError; return how much was deleted, and how many checkpoints are left."""
     try:
         newest = await tables.load(thread)
         if newest is None:
@@ -173,7 +165,6 @@ async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _
 
 
 async def _plans(tables: Tables, thread: str, nodes: Nodes, copied: set[str], limits: _Limits) -> dict[str, Plan]:
-    """Return what is to be done in each namespace of a thread."""
     trees = await asyncio.to_thread(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
     roots = trees.get("", Tree({}))
     tips = await _tips(tables, thread, roots)

@@ -43,7 +43,10 @@ class Tree:
         for node in nodes.values():
             self._children[self.parent(node.id)].append(node.id)
         # Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
-        self.order = [*self._walk()]
+        self.order, waiting = list[str](), self._children[None].copy()
+        while waiting:
+            self.order.append(waiting.pop())
+            waiting += self._children[self.order[-1]]
 
     def parent(self, checkpoint: str) -> str | None:
         """Return the checkpoint's parent; None if it has none, or if that is gone."""
@@ -80,13 +83,6 @@ class Tree:
         if node.source != "fork" or node.pending or node.id == newest:
             return False
         return node.parent is None or (node.parent in self.nodes and node.step > self.nodes[node.parent].step + 1)
-
-    def _walk(self) -> Iterator[str]:
-        waiting = list(self._children[None])
-        while waiting:
-            checkpoint = waiting.pop()
-            yield checkpoint
-            waiting += self._children[checkpoint]
 
 
 def turn_starts(tree: Tree) -> dict[str, str]:

@@ -49,8 +49,7 @@ class Tables(ABC):
     async def load(self, thread: str, checkpoint: str = "") -> CheckpointTuple | None:
         """Return a checkpoint of the root graph with its values, by default the newest; None if there is none.
 
-        Raises:
-            UnreadableError: It is damaged.
+        A damaged one is an UnreadableError.
         """
         named = {"checkpoint_id": checkpoint} if checkpoint else {}
         try:

@@ -51,20 +51,16 @@ class Days(NamedTuple):
         """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
         if self.first is None and self.last is None:
             return True
-        if (moment := read_time(time)) is None:
-            return False
-        day = moment.astimezone(self.zone).date()
-        return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
+        moment = read_time(time)
+        day = moment.astimezone(self.zone).date() if moment else None
+        return day is not None and (self.first or day) <= day <= (self.last or day)
 
 
 def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
     """Read a range of days as a model or a person writes them, given the present in the person's timezone.
 
     A day is "2026-03-14", a time in ISO 8601, "today", "now" or "yesterday"; None or blank leaves an end open. `names`
-    is what the caller calls the two days, for errors.
-
-    Raises:
-        BadQueryError: One is not a day, or the range ends before it begins.
+    is what the caller calls the two days, for errors: what is no day, or an earlier end, is a BadQueryError.
     """
     start, end = _read_day(first, names[0], now), _read_day(last, names[1], now)
     if start and end and end < start:
@@ -107,11 +103,7 @@ class Page(NamedTuple, Generic[ItemT]):
 
 
 def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
-    """Return one page, from 1, of all results in order, with so many on a page.
-
-    Raises:
-        BadQueryError: There is no such page; the message says how many there are.
-    """
+    """Return one page, from 1, of all results in order, with so many on a page; another number is a BadQueryError."""
     pages = max(1, -(-len(results) // size))
     if not 1 <= number <= pages:
         found = f"{pages} pages with {len(results)} results"
@@ -141,11 +133,7 @@ class ArchiveQuery:
 
 
 def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
-    """Return an entry of archival memory, without its turn and time.
-
-    Raises:
-        BadQueryError: The text is blank or longer than `MAX_CHARS`.
-    """
+    """Return an entry of archival memory, without its turn and time; a blank or too long text is a BadQueryError."""
     if not text.strip():
         raise BadQueryError("content: got a blank text; send the text to keep.")
     if len(text) > MAX_CHARS:
@@ -163,11 +151,7 @@ def entry_writes(namespace: Namespace, entries: Iterable[JSON], timeline: Timeli
 async def add_entry(
     store: BaseStore, namespace: Namespace, text: str, tags: Iterable[str] = (), *, timeline: Timeline
 ) -> str:
-    """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
-
-    Raises:
-        BadQueryError: The text is blank or longer than `MAX_CHARS`.
-    """
+    """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once."""
     entry, turn = new_entry(text, tags), timeline[-1][1]
     branch, at = branch_of(timeline, turn), datetime.now(UTC)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -197,9 +181,6 @@ async def search_archive(
     words, and of equals the newest. Only what earlier turns than `before` wrote is searched: a turn in progress has no
     place yet, and what is in the store under its number may be another branch's. Without a store only the waiting
     entries are.
-
-    Raises:
-        BadQueryError: There is no such page.
     """
     items = await list_visible(store, namespace, timeline, before) if store else []
     entries: dict[str, JSON] = {item.key: dict(item.value) for item in items} | waiting_entries(waiting)
@@ -236,12 +217,9 @@ class ConversationQuery:
 async def search_conversation(
     store: BaseStore, namespace: Namespace, query: ConversationQuery, *, timeline: Timeline, before: int | None = None
 ) -> Page[JSON]:
-    """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}.
+    """Find exchanges; return a page of {"turn", "said_at", "user", "assistant"}. A wrong role or page: BadQueryError.
 
     Only turns before `before` are searched. Exchanges that the person asked not to remember are left out.
-
-    Raises:
-        BadQueryError: There is no such role or page.
     """
     unknown = [role for role in query.roles if role not in ROLES]
     if unknown or not query.roles:

@@ -136,10 +136,7 @@ def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[T
 
 
 class Eviction(NamedTuple):
-    """The turns that a policy takes out of the prompt after a reply, oldest first; falsy if there are none.
-
-    Those to fold go into the summary, the messages of those to drop leave the buffer.
-    """
+    """The turns that leave the prompt after a reply: some are folded into the summary, some dropped from the buffer."""
 
     fold: list[Turn]
     drop: list[Turn]

@@ -30,10 +30,7 @@ _ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)  # Ab
 
 
 class BertEncoder:
-    """A BERT model with its tokenizer, of so many attention heads.
-
-    `longest` are the most tokens of a text, with the two that mark its ends; the rest is cut off.
-    """
+    """A BERT model of so many attention heads, with its tokenizer; of a text, the `longest` first tokens count."""
 
     def __init__(self, directory: Path, *, heads: int, longest: int) -> None:
         self._tokenizer = load_tokenizer(directory / "vocab.txt", longest)

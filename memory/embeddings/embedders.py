@@ -190,10 +190,7 @@ class _Tick(NamedTuple):
 
 
 class BatchEmbedder:
-    """Any LangChain embedder, with the length that every vector of it must have: many texts in one call.
-
-    If the embedder fails, or returns something else than a vector for each text, it is an EmbeddingError.
-    """
+    """Any LangChain embedder with the length of its vectors: many texts in one call; failures are an EmbeddingError."""
 
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings
@@ -226,10 +223,9 @@ class BatchEmbedder:
         return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
 
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> RawVectors:
-        """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
+        """Embed like `embed`, with asynchronous methods, in one call for all callers of one tick of the event loop.
 
-        The first caller of a tick of the event loop plans a call for the next tick; callers before it join. The vectors
-        are those of all of them, and so is an error.
+        The first one plans the call for the next tick. The vectors are those of all of them, and so is an error.
         """
         if not texts and not queries:
             return RawVectors({}, {})

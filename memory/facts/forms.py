@@ -28,11 +28,7 @@ Form = type[BaseModel]
 
 
 def check_forms(forms: Sequence[Any]) -> None:
-    """Refuse forms that make no sense.
-
-    Raises:
-        ValueError: The message names the class, and what is wrong.
-    """
+    """Raise a ValueError for forms that make no sense; it names the class, and what is wrong."""
     names = [getattr(form, "__name__", "") for form in forms]
     for form, name in zip(forms, names, strict=True):
         if not (isinstance(form, type) and issubclass(form, BaseModel)):

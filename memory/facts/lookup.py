@@ -90,10 +90,7 @@ async def facts_about(
 
 
 async def facts_asked_for(store: BaseStore, namespace: Namespace, whom: str, *, timeline: Timeline) -> list[SearchItem]:
-    """Return what holds of those whom a question asks all about, the latest last.
-
-    `whom` is as `asks_about` returns it: "" for the person, a name, or what is theirs, such as "my cat".
-    """
+    """Return what holds of whom a question asks about (`asks_about`): the person (""), a name, or such as "my cat"."""
     if (named := _MINE.sub("", whom)) == whom:
         return await facts_about(store, namespace, timeline=timeline, subject=whom or PERSON)
     own, name = await facts_about(store, namespace, timeline=timeline), attribute_name(named)
@@ -200,10 +197,8 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
     turns = {int(record.value.get("turn") or 0) for record in recalled[:_SOURCES]} - {0}
     spans: list[tuple[int, int]] = []
     for first, last in sorted([*((turn, turn + _REACH) for turn in turns), (since, _LAST_TURN)]):
-        if spans and first <= spans[-1][1] + 1:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], last))
-        else:
-            spans.append((first, last))
+        begin, end = spans.pop() if spans and first <= spans[-1][1] + 1 else (first, last)
+        spans.append((begin, max(end, last)))
     return spans
 
 

@@ -61,13 +61,6 @@ class Backlog(NamedTuple):
     importance: int
 
 
-class QuestionReading(NamedTuple):
-    """A model's questions, and one sentence for each kind of oddity."""
-
-    questions: list[str]
-    notices: list[str]
-
-
 class Insight(NamedTuple):
     """A sentence that a reflection concluded."""
 
@@ -124,8 +117,8 @@ def importance_of(record: Mapping[str, Any]) -> int:
     return importance if isinstance(importance, int) and 1 <= importance <= 10 else DEFAULT_IMPORTANCE
 
 
-def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
-    """Read a model's questions from the arguments of its calls, any JSON; without a call, from its prose."""
+def read_questions(calls: Sequence[Any], prose: str = "") -> tuple[list[str], list[str]]:
+    """Read a model's questions from its calls' arguments, or its prose; return them, and a sentence for each oddity."""
     odd, questions = Oddities(), list[str]()
     for arguments in calls:
         entries: Any = arguments.get("questions") if isinstance(arguments, Mapping) else arguments
@@ -140,14 +133,11 @@ def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
     unique = list(dict.fromkeys(questions))
     if len(unique) > MAX_QUESTIONS:
         odd.add(f"Of {len(unique)} questions the first {MAX_QUESTIONS} were asked")
-    return QuestionReading([question[:_MAX_QUESTION] for question in unique[:MAX_QUESTIONS]], odd.sentences())
+    return [question[:_MAX_QUESTION] for question in unique[:MAX_QUESTIONS]], odd.sentences()
 
 
 def read_reflection(calls: Sequence[Any], shown: Sequence[Evidence]) -> Conclusions:
-    """Read what a model concluded from the arguments of its calls, any JSON, which name records by their numbers.
-
-    An insight that cites no record which the model was shown is left out.
-    """
+    """Read what a model concluded, any JSON that names the shown records by number; an insight cites at least one."""
     odd = Oddities()
     entries = _entries_of(calls, "insights", odd)
     insights = [insight for entry in entries if (insight := _read_insight(entry, shown, odd)) is not None]

@@ -131,12 +131,9 @@ async def find_settled(
 async def settle(
     store: BaseStore, namespace: Namespace, settled: Iterable[tuple[StoredFact, str, JSON]]
 ) -> list[PutOp]:
-    """Return the marks by which facts take the slots of what they settle; what has no slot is judged at once.
-
-    `settled` has what is settled, each with the key of the fact that does it, and the record that said so.
-    """
+    """Return the marks by which facts take the slots of what they settle; what has no slot is judged at once."""
     marks = list[PutOp]()
-    for earlier, key, record in settled:
+    for earlier, key, record in settled:  # what is settled, the key of the fact that does it, the record that said so
         if slot := str(earlier.value.get("slot") or ""):
             # The fact shows what is true of the hearsay, whether it says so itself or is said again.
             name = f"{key}-{record.get('branch', '')}-{record['at']}-{validity.text_digest(slot)}"

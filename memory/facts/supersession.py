@@ -116,10 +116,7 @@ def _what_is_left(
 async def _successors(
     store: BaseStore, ended: Sequence[AnyItem], superseded: Mapping[validity.SlotId, str], timeline: Timeline
 ) -> dict[tuple[validity.Namespace, str], validity.StoredFact]:
-    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
-
-    `superseded` says what holds them, as far as it was read with the marks.
-    """
+    """Return the valid facts that hold the slots of `ended` records; `superseded` names some of them already."""
     slots: dict[tuple[validity.Namespace, bool], list[str]] = defaultdict(list)
     for slot_id in filter(None, map(validity.slot_id_of, ended)):
         slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)

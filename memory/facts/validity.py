@@ -218,10 +218,7 @@ async def find_holders(
 async def _superseded_slots(
     store: BaseStore, newest: Mapping[SlotId, str], timeline: Timeline | None, before: int | None
 ) -> dict[SlotId, str]:
-    """Return the slots that a fact holds which is newer than the position given for the slot.
-
-    Each with the key of the fact that holds it now; "" where not all newer marks were read.
-    """
+    """Return the slots with a newer fact than at a position, and its key; "" where not all newer marks were read."""
 
     def search_newer(slot: SlotId, only: JSON, limit: int) -> SearchOp:
         newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}

@@ -123,9 +123,6 @@ async def add_fact(
     """Write a fact by hand, as of the last turn of a timeline; without one it does not rewind.
 
     `replaces` is the key of a fact that holds no more from then on; the new record names it, as `corrects`.
-
-    Raises:
-        ValueError: A field is not valid.
     """
     at, checked = datetime.now(UTC), _to_fact(fact)
     origin: JSON = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds"), "cites": []}
@@ -282,10 +279,7 @@ async def _turn_ops(
 def _originals(
     draft: FactDraft, holder: FactDraft | None, duplicates: Iterable[str], new: Mapping[str, JSON], *, echoes: bool
 ) -> Iterator[str]:
-    """Go through the keys of records that a fact repeats, the best first.
-
-    Where hearsay says the same, a recalled memory that does so too shows nothing yet: then `echoes` is false.
-    """
+    """Yield the keys of records that a fact repeats, best first; of a recalled one not where hearsay says the same."""
     if draft.value.get("ends"):
         return
     if holder is not None and _adds_nothing(draft.value, holder.value) and _outlives(holder.value, draft.value):

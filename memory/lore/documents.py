@@ -1,14 +1,14 @@
 """Documents: files of text, Markdown, HTML, CSV and PDF, read into pieces that can be cited.
 
-LangChain's loaders read them and its splitters cut them. This module adds where each piece is from, and why a file
+Libraries read them and LangChain's splitters cut them. This module adds where each piece is from, and why a file
 cannot be read, in words for the person who chose it.
 """
 
-import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,8 @@ _LEVELS = [level for _, level in _HEADINGS]
 _LONG_HEADING = re.compile(r"^([ \t]*#{1,6} )(.{100})(.{100,})$", re.MULTILINE)
 _INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
 _INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
-
-_HIDDEN = re.compile(r"<!--|<(?P<tag>title|script|style)\b", re.IGNORECASE)
-_END = {"": re.compile("-->")} | {tag: re.compile(rf"</{tag}\s*+>", re.I) for tag in ("title", "script", "style")}
-_SECTION = re.compile(r"<!\[(?:CDATA\[|[^<>\]]*+\]>)")  # `<![if !IE]>`, as word processors write it
-# Possessive, so that nothing is tried twice. A scan ends at the next "<" outside of quotation marks; at most three
-# scans (outside, in single, in double marks) can pass over the same text.
-_NO_TAG = re.compile(r"""<(?!(?:[a-z/?]|!doctype)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""", re.IGNORECASE)
-_BLANK = re.compile(r"&(?:#0*+(?:9|10|13|32)(?!\d)|#x0*+(?:9|a|d|20)(?![\da-f])|(?:tab|newline)\b);?", re.IGNORECASE)
-_MANY_BLANKS = re.compile(r"\s{100,}+")
+_HIDDEN_TAGS = ["script", "style", "title"]  # a title that is a heading is in the page too
+_BLANK_LINES, _MANY_BLANKS = re.compile(r"\n\s*\n"), re.compile(r"\s{100,}+")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -69,9 +62,8 @@ class LorePiece(Record):
 def read_document(path: Path, data: bytes) -> list[LorePiece]:
     """Read a document, whose suffix says of which kind it is, into pieces, without source and digest.
 
-    Raises:
-        UnreadableDocumentError: Its kind is not supported; it is broken, encrypted, empty, or in a wrong encoding; or
-            the library that reads it is missing.
+    If its kind is not supported, it is broken, encrypted, empty or in a wrong encoding, or the library that reads it is
+    missing, it is an UnreadableDocumentError.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -95,18 +87,11 @@ def read_document(path: Path, data: bytes) -> list[LorePiece]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes.
-
-    Raises:
-        UnreadableDocumentError: It is no regular file, is too large, or may not be read.
-    """
+    """Return a file's bytes; no regular file, a too large or unreadable one is an UnreadableDocumentError."""
     try:
-        if not path.exists():
-            raise UnreadableDocumentError("there is no such file")
-        if path.is_dir():
-            raise UnreadableDocumentError("it has no file that can be read")
         if not path.is_file():
-            raise UnreadableDocumentError("it is not a regular file")
+            found = "it has no file that can be read" if path.is_dir() else "it is not a regular file"
+            raise UnreadableDocumentError(found if path.exists() else "there is no such file")
         if (size := path.stat().st_size) > MAX_BYTES:
             most = f"at most {MAX_BYTES >> 20} MiB can be read. Split it"
             raise UnreadableDocumentError(f"it has {size / 2**20:,.0f} MiB; {most}")
@@ -151,34 +136,21 @@ def _walk(directory: Path) -> Iterator[Path]:
 def _to_markdown(html: str) -> str:
     """Return what a page says as Markdown, without scripts, comments, its title and links.
 
-    Python's own parser, under Beautiful Soup, looks for the end of each tag and comment up to the end of the file:
-    360 kB of `<title` take minutes. So what begins and does not end is made text before it parses.
+    lxml reads a page of whatever in linear time; Python's own parser takes minutes for 360 kB of `<title`.
     """
-    _require("bs4", "markdownify")
-    from langchain_community.document_transformers import MarkdownifyTransformer
-    from langchain_core.documents import Document
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
 
-    markdownify = MarkdownifyTransformer(strip=_INLINE_TAGS, escape_misc=False, escape_asterisks=False)
-    html = _MANY_BLANKS.sub("\n\n", _BLANK.sub(" ", _without_hidden(html)))
-    (page,) = markdownify.transform_documents([Document(_NO_TAG.sub("&lt;", _SECTION.sub("", html)))])
-    return page.page_content.replace("\\_", "_")
-
-
-def _without_hidden(html: str) -> str:
-    """Leave out comments, scripts, styles and the title: a title that is a heading is in the page too."""
-    parts, place = [], 0
-    unclosed = set[str]()
-    for start in _HIDDEN.finditer(html):
-        tag = (start["tag"] or "").lower()
-        if start.start() < place or tag in unclosed:
-            continue
-        end = _END[tag].search(html, start.end())
-        if end is None:
-            unclosed.add(tag)  # its text is kept, and nothing looks for the end a second time
-            continue
-        parts.append(html[place : start.start()])
-        place = end.end()
-    return "".join([*parts, html[place:]])
+    import_module("lxml")  # else it is no ImportError
+    end = html.rfind("-->") + 1  # a comment that does not end hides nothing
+    page = BeautifulSoup(html[:end] + html[end:].replace("<!--", "&lt;!--"), "lxml")
+    for hidden in page(_HIDDEN_TAGS):
+        hidden.decompose()
+    for text in page.find_all(string=_MANY_BLANKS):
+        text.replace_with(_MANY_BLANKS.sub("\n\n", text))
+    escapes: JSON = dict.fromkeys(("escape_misc", "escape_asterisks", "escape_underscores"), False)
+    markdown = MarkdownConverter(strip=_INLINE_TAGS, heading_style="ATX", **escapes).convert_soup(page)
+    return _BLANK_LINES.sub("\n\n", str(markdown)).replace("\xa0", " ")
 
 
 def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
@@ -193,7 +165,7 @@ def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
 
 
 def _pdf(path: Path, data: bytes) -> Iterator[LorePiece]:
-    _require("pypdf")
+    import_module("pypdf")
     from langchain_community.document_loaders.pdf import PyPDFLoader
 
     if b"%PDF-" not in data[:1024]:
@@ -213,26 +185,13 @@ def _langchain_index(path: Path, data: bytes) -> Iterator[LorePiece]:  # noqa: A
 
 
 _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
-    **dict.fromkeys((".txt", ".text"), lambda path, data: _pieces(_load(path, _encoding(data)))),
-    **dict.fromkeys((".md", ".markdown"), lambda path, data: _sections(_load(path, _encoding(data)))),
-    **dict.fromkeys(
-        (".html", ".htm"), lambda path, data: _sections(_to_markdown(_load(path, _encoding(data, declared=True))))
-    ),
+    **dict.fromkeys((".txt", ".text"), lambda _, data: _pieces(_text(data))),
+    **dict.fromkeys((".md", ".markdown"), lambda _, data: _sections(_text(data))),
+    **dict.fromkeys((".html", ".htm"), lambda _, data: _sections(_to_markdown(_text(data, declared=True)))),
     ".csv": _csv,
     ".pdf": _pdf,
     TEXTS: _langchain_index,
 }
-
-
-def _require(*libraries: str) -> None:
-    for library in libraries:
-        importlib.import_module(library)
-
-
-def _load(path: Path, encoding: str) -> str:
-    from langchain_community.document_loaders.text import TextLoader
-
-    return str(TextLoader(path, encoding=encoding).load()[0].page_content)
 
 
 def _sections(markdown: str) -> Iterator[LorePiece]:
@@ -271,6 +230,10 @@ def _clean(piece: LorePiece) -> LorePiece:
     return replace(piece, text=text.strip())
 
 
+def _text(data: bytes, *, declared: bool = False) -> str:
+    return re.sub("\r\n?", "\n", data.decode(_encoding(data, declared=declared)))
+
+
 def _encoding(data: bytes, *, declared: bool = False) -> str:
     if marked := [encoding for mark, encoding in _BOMS if data.startswith(mark)]:
         return marked[0]
@@ -288,7 +251,6 @@ def _encoding(data: bytes, *, declared: bool = False) -> str:
 
 def _declared(data: bytes) -> str | None:
     """Return the encoding that an HTML file declares, if the file can be read in it."""
-    _require("bs4")
     from bs4.dammit import EncodingDetector
 
     encoding = EncodingDetector.find_declared_encoding(data, is_html=True)

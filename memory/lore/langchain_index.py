@@ -46,8 +46,7 @@ class SavedText(NamedTuple):
 def read_texts(data: bytes) -> list[SavedText]:
     """Read the documents of a folder from the bytes of its `index.pkl`, in the order of their vectors.
 
-    Raises:
-        UnreadableDocumentError: It is no such file, or holds anything else, which is named.
+    If it is no such file, or holds anything else, which is named, it is an UnreadableDocumentError.
     """
     try:
         for opcode, argument, _ in pickletools.genops(data):  # it also finds lengths beyond the end
@@ -75,11 +74,7 @@ def read_texts(data: bytes) -> list[SavedText]:
 
 
 def read_langchain_vectors(folder: str | Path, index_name: str = "index") -> dict[str, list[float]]:
-    """Return the vectors of a folder by their texts; none if its index is not a flat one.
-
-    Raises:
-        UnreadableDocumentError: The folder cannot be read, or its files do not belong together.
-    """
+    """Return a folder's vectors by their texts, none if its index is not a flat one; what is damaged is refused."""
     texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
     data = _bytes_of(Path(folder) / f"{index_name}{VECTORS}")
     if data[:4] not in _FLAT:
@@ -100,10 +95,8 @@ async def import_langchain_faiss(
     """Bring the documents of a folder that `FAISS.save_local` wrote into a store; return how many there are.
 
     Each becomes an item {"text", "metadata"} under its id in LangChain's docstore. The store embeds the texts, or takes
-    `read_langchain_vectors` over through `KnownVectors`. `index_name` is the name of the files, without suffixes.
-
-    Raises:
-        UnreadableDocumentError: The folder cannot be read, or holds more than texts and plain metadata.
+    `read_langchain_vectors` over through `KnownVectors`. `index_name` is the name of the files, without suffixes. A
+    folder that holds more than texts and plain metadata is an UnreadableDocumentError.
     """
     texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
     values = [{"text": text.text, "metadata": _plain(text.metadata, text.key)} for text in texts]

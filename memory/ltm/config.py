@@ -102,11 +102,7 @@ class LtmConfig(_Settings):
 
     @classmethod
     def of(cls, given: Mapping[str, Any], source: str = "The LTM settings") -> Self:
-        """Read sections and their settings, as in the file; `source` is what the errors call it.
-
-        Raises:
-            LtmConfigError: Something is wrong; each wrong value is named with what is allowed.
-        """
+        """Read sections and their settings, as in the file; the LtmConfigError of wrong values calls it `source`."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -115,11 +111,7 @@ class LtmConfig(_Settings):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read an `ltm_config.json`, the extension's own or one of ours.
-
-        Raises:
-            LtmConfigError: It cannot be read, is no JSON, or something in it is wrong.
-        """
+        """Read an `ltm_config.json`, the extension's own or one of ours; what is wrong with it is an LtmConfigError."""
         file = Path(path)
         try:
             given = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_once)

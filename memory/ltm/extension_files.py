@@ -91,10 +91,7 @@ def find_sources(directory: Path) -> list[Source]:
     """Find the databases, CSV exports and lone vectors below a directory, always in the same order.
 
     It is the directory of the extension, of its memories or exports, of one character, or above them; or a database or
-    CSV file. Links to directories are not followed.
-
-    Raises:
-        ImportFailedError: There is no such directory, or nothing to import in it.
+    CSV file. Links to directories are not followed. If there is nothing to import, it is an ImportFailedError.
     """
     if directory.is_file():
         if directory.suffix.lower() == ".csv":
@@ -145,8 +142,7 @@ def _character(stem: str) -> str:
 def read_database(path: Path) -> Messages:
     """Read a database of the extension; a damaged one from its beginning and from its end.
 
-    Raises:
-        ImportFailedError: It is not a database of the extension, or nothing in it can be read.
+    Another database, or one in which nothing can be read, is an ImportFailedError.
     """
     raw: dict[int, tuple[object, object, object]] = {}
     damage = ""
@@ -187,11 +183,7 @@ def _refuse_code(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def read_csv(path: Path) -> Messages:
-    """Read an export of the extension, or of `write_csv`.
-
-    Raises:
-        ImportFailedError: It cannot be read, is not in UTF-8, or is not such an export.
-    """
+    """Read an export of the extension, or of `write_csv`; what is none, or cannot be read, is an ImportFailedError."""
     messages = Messages()
     before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a message may be longer than csv expects
     try:
@@ -223,9 +215,6 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
 
     No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
     namespace is escaped, so that no character's name can lead out of the directory. Only this user may read the file.
-
-    Raises:
-        OSError: It cannot be written.
     """
     folder = directory / now.strftime("%Y%m%d_%H%M%S")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

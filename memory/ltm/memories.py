@@ -212,11 +212,7 @@ async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[Se
 async def add_memory(
     store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
-    """Add a memory of any length to a character, or to `EVERYONE`; return its key.
-
-    Raises:
-        StoreConfigError: The text is empty.
-    """
+    """Add a memory of any length, which must not be empty, to a character, or to `EVERYONE`; return its key."""
     at = (said_at or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
     key = memory_key(speaker, _require_text(text), at)
     memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
@@ -228,9 +224,7 @@ async def add_memory(
 async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
     """Change what a memory says, on every branch; an import does not bring the old words back. Return its whole key.
 
-    Raises:
-        NoSuchMemoryError: There is none with this key, or several.
-        StoreConfigError: The text is empty.
+    The memory is found as by `find_memory`; an empty text is a StoreConfigError.
     """
     item = await find_memory(store, namespace, key)
     changed = {"text": _require_text(text).strip(), "edited_at": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -239,11 +233,7 @@ async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, te
 
 
 async def delete_memories(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[Item]:
-    """Delete memories on every branch; return them. Either all of the keys are found, or nothing is changed.
-
-    Raises:
-        NoSuchMemoryError: There is none with one of these keys, or several.
-    """
+    """Delete memories, found as by `find_memory`, on every branch, if all are found; return them."""
     items = [await find_memory(store, namespace, key) for key in dict.fromkeys(keys)]
     await put_all(store, [PutOp(namespace, item.key, None) for item in items])
     return items
@@ -258,22 +248,14 @@ async def delete_character(store: BaseStore, character: str, user: str | None = 
 
 
 async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
-    """Return the memory with this key, or the only one whose key begins so.
-
-    Raises:
-        NoSuchMemoryError: There is none, or there are several.
-    """
+    """Return the memory with this key, or the only one whose key begins so; none or several are a NoSuchMemoryError."""
     if (item := await store.aget(namespace, key)) is not None:
         return item
     return pick_memory(await list_memories(store, namespace), key)
 
 
 def pick_memory(items: Sequence[AnyItemT], key: str) -> AnyItemT:
-    """Return the memory with this key, or the only one whose key begins so.
-
-    Raises:
-        NoSuchMemoryError: There is none, or there are several.
-    """
+    """Return the one of some memories that `find_memory` would find."""
     if same := [item for item in items if item.key == key]:
         return same[0]
     begins = [item for item in items if item.key.startswith(key) or shown_key(item.key).startswith(key)]

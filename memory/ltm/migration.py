@@ -52,11 +52,7 @@ async def import_ltm(
     """Import databases and CSV exports of the extension, found by `find_sources`; return the outcome of each.
 
     All users share the characters, as in the extension, unless a user is given. A character who is given gets all
-    memories, whatever the folders' names.
-
-    Raises:
-        ImportFailedError: There is nothing to import.
-        StoreError: The store failed. What was written stays; the next run adds the rest.
+    memories, whatever the folders' names. If the store fails, what was written stays; the next run adds the rest.
     """
     sources = await asyncio.to_thread(find_sources, directory)
     return [await _import(store, source, user, character or source.character) for source in sources]
@@ -126,9 +122,6 @@ def read_known_vectors(directory: Path) -> tuple[dict[str, list[float]], list[st
     """Return the vectors that the databases have of their messages, by text, and why some could not be read.
 
     For a store whose embedder is `MODEL`. Messages without a vector, or with a vector of zeros, are left out.
-
-    Raises:
-        ImportFailedError: There is nothing to import.
     """
     known, problems = dict[str, list[float]](), list[str]()
     for source in find_sources(directory):
@@ -152,15 +145,11 @@ def count_vectors(array: Path) -> int:
 
 
 def read_vectors(array: Path) -> NDArray[np.float32]:
-    """Read all vectors, shape (messages, 768). Rows of a missing chunk are zeros.
-
-    Raises:
-        ImportFailedError: They cannot be read, or are too many; the message says why.
-    """
+    """Read all vectors, shape (messages, 768); too many or unreadable ones are an ImportFailedError."""
     header = _header(array)
     (count, width), (rows, columns) = header["shape"], header["chunks"]
     kind = np.dtype(header["dtype"])
-    vectors = np.zeros((count, width), np.float32)  # the system gives pages to rows when they are filled
+    vectors = np.zeros((count, width), np.float32)  # as rows of a missing chunk stay; filled ones alone take memory
     for number in range(math.ceil(count / rows)):
         chunk = array / f"{number}{header.get('dimension_separator', '.')}0"
         if not chunk.is_file():

@@ -76,10 +76,7 @@ class Scope(NamedTuple):
 
 
 class Candidates:
-    """Records that may be seen on a timeline, each once, numbered in the order in which they were added.
-
-    With a timeline, thread and turn are enough to find the exchange of a turn. `texts` is how many are searched for.
-    """
+    """Records that may be seen, each once, numbered as they were added; an exchange is found by its thread and turn."""
 
     def __init__(self, timeline: Timeline | None, texts: int) -> None:
         self.ids: list[RecordId] = []
@@ -301,10 +298,7 @@ async def _search_segments(
     short: Sequence[tuple[int, int]],
     proposed: list[list[list[SearchItem]]],
 ) -> None:
-    """Search each segment alone where abandoned futures fill the search.
-
-    What other threads of the user know, and a wider search has found, stays.
-    """
+    """Search each segment alone where abandoned futures fill the search; what a wider one has found of others stays."""
     searches = [
         SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
         for scope, text in short

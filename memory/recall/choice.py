@@ -50,10 +50,7 @@ class Folding:
         self._vocabulary = set[str]()
 
     def add(self, record: Recalled, most: int) -> int | None:
-        """Keep a record, or fold it; return its place, or that of the one that it was folded into.
-
-        None if so many are kept already, and it says something else.
-        """
+        """Keep a record, or fold it; return the place it has, or None if `most` are kept and it says something else."""
         words, speaker = set(str(record.value.get("text", "")).casefold().split()), record.value.get("speaker")
         alike = (n for n, (other, by) in enumerate(self._compared) if by == speaker and _say_the_same(words, other))
         # Most texts have words that none before them has, too many of them to say the same as any.

@@ -68,13 +68,6 @@ class Span(NamedTuple):
     end: datetime
 
 
-class Coming(NamedTuple):
-    """A span that lies ahead; `days` says how many days, if it was counted in days or weeks."""
-
-    span: Span
-    days: int | None = None
-
-
 def dated_spans(text: str, now: datetime, *, ahead: bool = False) -> list[Span]:
     """Return the spans of ISO dates, and of the most exact other kind that there is: days, months, years.
 
@@ -108,26 +101,24 @@ def is_bare_weekday(text: str) -> bool:
     return match is not None and not match["which"] and not any(p.search(text) for p in (_ISO, _DATE, _NEXT))
 
 
-def coming_span(text: str, now: datetime) -> Coming | None:
-    """Return the span that a text names and that can only lie ahead; None if it names none."""
+def coming_span(text: str, now: datetime) -> tuple[Span | None, int | None]:
+    """Return the span that a text names and that can only lie ahead, and how many days, if these are counted."""
     today = midnight(now)
     for pattern, days in _NEAR_AHEAD:
         if pattern.search(text):
-            return Coming(_days(today + timedelta(days=days)), days)
+            return _days(today + timedelta(days=days)), days
     if match := _NEXT_FEW.search(text):
         unit, count = unit_of(match["unit"]), number(match["n"])
-        return Coming(Span(today, shift(today, unit, count) + timedelta(days=1)))
+        return Span(today, shift(today, unit, count) + timedelta(days=1)), None
     if match := _IN_SOME.search(text):
         unit, count = unit_of(match["unit"] or match["u"]), number(match["n"] or match["k"])
         start = shift(today, unit, count)
-        distance = (start - today).days
-        return Coming(_days(start), distance if unit in ("day", "week") else None)
+        return _days(start), (start - today).days if unit in ("day", "week") else None
     if match := _NEXT.search(text):
-        return Coming(_next(text, match, today))
-    if (match := _WEEKDAY.search(text)) and (match["which"] or "").lower() in ("next", "coming", "this"):
-        span = weekday_span(text, now, ahead=True)
-        return None if span is None else Coming(span)
-    return None
+        return _next(text, match, today), None
+    match = _WEEKDAY.search(text)
+    is_ahead = match is not None and (match["which"] or "").lower() in ("next", "coming", "this")
+    return weekday_span(text, now, ahead=True) if is_ahead else None, None
 
 
 def midnight(now: datetime) -> datetime:

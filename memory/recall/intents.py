@@ -158,11 +158,11 @@ def standing_span(text: str) -> Span | None:
     """
     spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()]
     ends = [*spans[:_MOST_SENTENCES], *spans[_MOST_SENTENCES:][-_MOST_SENTENCES:]]
-    return next((Span(a, b) for a, b in ends if _is_instruction(text[a:b].strip()[:_LONGEST])), None)
-
-
-def _is_instruction(sentence: str) -> bool:
-    return any(pattern.search(sentence) for pattern in _STANDING) and not _QUOTED.search(sentence)
+    for start, end in ends:
+        sentence = text[start:end].strip()[:_LONGEST]
+        if any(pattern.search(sentence) for pattern in _STANDING) and not _QUOTED.search(sentence):
+            return Span(start, end)
+    return None
 
 
 def asks_about(question: str) -> str | None:
@@ -226,12 +226,11 @@ def off_record(message: str) -> bool:
     Words in quotation marks ask nothing; neither does a question ("don't remember that, do you?"), nor a statement
     ("I don't remember this").
     """
-    requests = _ASKS.finditer(QUOTATION.sub(" ", message))
-    return any(not request["rest"].endswith("?") or _is_request(request) for request in requests)
-
-
-def _is_request(match: re.Match[str]) -> bool:
-    """Return whether words that end with a question mark ask for it all the same, and are not only about memory."""
-    if match["polite"] or match["may"] is not None or _NEXT.match(match["rest"]):
-        return True
-    return match["off"] is not None and match["rest"].lstrip().startswith(",")
+    for asked in _ASKS.finditer(QUOTATION.sub(" ", message)):
+        rest = asked["rest"]
+        # What ends with a question mark asks for it all the same if it is not only about memory.
+        if not rest.endswith("?") or asked["polite"] or asked["may"] is not None or _NEXT.match(rest):
+            return True
+        if asked["off"] is not None and rest.lstrip().startswith(","):
+            return True
+    return False

@@ -9,12 +9,12 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.words import STOP_WORDS, fold_case, normalize, query_words, split_words
+from questbook.memory.text.words import STOP_WORDS, fold_case, normalize, query_words, split_words, word_set
 from questbook.memory.timeline.records import Record
 
 _MIN_NICKNAME = 3  # letters: "Mel" for Melanie
@@ -24,12 +24,8 @@ _MOST_ALIASES = 3  # names that are added to one question
 _WORD = re.compile(r"[^\W_]+")
 
 
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text))
-
-
 # What a question says of itself and of the talk: not looked up, if other words are left.
-_OF_TALK = _word_set(
+_OF_TALK = word_set(
     """
     ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
     conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
@@ -47,7 +43,7 @@ _NAMING = frozenset(
     | {"also known as", "title", "epithet", "byname", "other name", "goes by"}
 )
 # Many bear a title, and things are called by adjectives too: alone and in small letters these are no names.
-_TITLES = _word_set(
+_TITLES = word_set(
     """
     king queen prince princess emperor empress regent duke duchess earl count countess baron baroness lord lady sir
     dame knight squire captain commander general admiral marshal sergeant lieutenant soldier guard guardian watchman
@@ -58,7 +54,7 @@ _TITLES = _word_set(
     child
     """
 )
-_ADJECTIVES = _word_set(
+_ADJECTIVES = word_set(
     """
     red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair old young
     ancient new elder younger older big small little great grand huge tall short long fat thin stout strong weak
@@ -147,9 +143,7 @@ def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
         name = words[kept[0] : kept[-1] + 1] if len(kept) > 1 else []
         if 0 < len(name) <= _LONGEST_NAME:
             names[" ".join(name)] = None
-        if len(names) == _MOST_NAMES:
-            break
-    return list(names)
+    return list(names)[:_MOST_NAMES]
 
 
 def has_name(text: str, names: Iterable[str]) -> bool:
@@ -177,16 +171,12 @@ def _begins_sentence(question: str, start: int) -> bool:
 def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
     """Return the capitalised words of a question, grouped by runs of them."""
     runs: list[list[re.Match[str]]] = []
-    end = -1  # of the last word, if it was capitalised
     for word in _WORD.finditer(question):
-        if not word[0][0].isupper():
-            end = -1
-            continue
-        if end >= 0 and _BETWEEN.fullmatch(question, end, word.start()):
-            runs[-1].append(word)
-        else:
-            runs.append([word])
-        end = word.end()
+        if word[0][0].isupper():
+            if runs and _BETWEEN.fullmatch(question, runs[-1][-1].end(), word.start()):
+                runs[-1].append(word)
+            else:
+                runs.append([word])
     return runs
 
 
@@ -243,13 +233,12 @@ def _is_capitalised(name: str, question: str) -> bool:
     question, words = _with_capitals(question), normalize(name).removeprefix("the ").split()
     matches = list(_WORD.finditer(question))
     asked = [normalize(match[0]) for match in matches]
-    starts = (n for n in range(len(asked) - len(words) + 1) if asked[n : n + len(words)] == words)
-    return any(_is_written_as_name(matches[start : start + len(words)], question) for start in starts)
-
-
-def _is_written_as_name(matches: Sequence[re.Match[str]], question: str) -> bool:
-    """Return whether all words are capitalised but stop words, and one of them not because a sentence begins."""
-    telling = [match for match in matches if len(matches) == 1 or normalize(match[0]) not in STOP_WORDS]
-    before = {match: question[: match.start()].rstrip()[-1:] or "." for match in telling}
-    own = [match for match in telling if match[0] != "I" and before[match] not in _OPENINGS]
-    return bool(own) and all(match[0][0].isupper() for match in telling)
+    for start in range(len(asked) - len(words) + 1):
+        if asked[start : start + len(words)] == words:
+            told = [
+                one for one in matches[start:][: len(words)] if len(words) == 1 or normalize(one[0]) not in STOP_WORDS
+            ]
+            before = [question[: one.start()].rstrip()[-1:] or "." for one in told if one[0] != "I"]
+            if all(one[0][0].isupper() for one in told) and not _OPENINGS.issuperset(before):
+                return True
+    return False

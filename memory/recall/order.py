@@ -162,20 +162,14 @@ def _weighted_sum(parts: Scores, weights: Sequence[float]) -> Scores:
 
 
 def _fill_cosines(cosines: Scores) -> Scores:
-    """Give neighbours, which the store did not propose, the least cosine of what it proposed.
-
-    Unknown is not far: between two texts of one conversation a sentence model's cosine is seldom near 0.
-    """
+    """Give neighbours, whose cosine is not known, the least one of what the store proposed: unknown is not far."""
     known = ~np.isnan(cosines)
     least = np.min(cosines, axis=1, initial=np.inf, where=known)
     return np.where(known, cosines, np.where(np.isinf(least), 0.0, least)[:, None])
 
 
 def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:
-    """Return 0.995 to the hours between each record and the latest: the same whenever it is asked; 0 without a time.
-
-    The ratio of any two records is 0.995 to the hours between them; dividing by the maximum takes "now" out.
-    """
+    """Return 0.995 to the hours between each record and the latest, so that "now" does not count; 0 without a time."""
     of_keys = zip(candidates.ids, candidates.records, strict=True)
     last = [read_time(accessed.get(key, record.stamp.said_at)) for (_, key), record in of_keys]
     hours = np.array([-np.inf if then is None else (then - _EPOCH).total_seconds() / 3600 for then in last])

@@ -172,6 +172,10 @@ class Recalled(NamedTuple):
         return kind.from_json(self.value)
 
 
+def _weight(default: float | None, description: str, **limits: Any) -> Any:
+    return Field(default=default, ge=0, description=description, **limits)
+
+
 class Weights(BaseModel):
     """Weights of the parts of a record's score; each part lies between 0 and 1 before it is weighed.
 
@@ -185,40 +189,25 @@ class Weights(BaseModel):
         description="sum: all parts, as weighed here. generative_agents: relevance, recency since the last access and "
         "importance alone, each with weight 1, as published by Park et al. 2023.",
     )
-    words: float = Field(default=1.0, ge=0, description="BM25 over a passage and the words nearby.")
-    nearby: float = Field(
-        default=0.7,
-        ge=0,
-        le=1,
-        description="What a word is worth 20 words before a passage; more nearer, less farther (to 80) and after it.",
+    words: float = _weight(1.0, "BM25 over a passage and the words nearby.")
+    nearby: float = _weight(
+        0.7, "What a word is worth 20 words before a passage; more nearer, less farther (to 80) and after it.", le=1
     )
-    meaning: float | None = Field(
-        default=None,
-        ge=0,
-        description="Cosine; empty: what the embedder says its cosine is worth (`fusion_weight`, else 1).",
+    meaning: float | None = _weight(
+        None, "Cosine; empty: what the embedder says its cosine is worth (`fusion_weight`, else 1)."
     )
-    chances: float = Field(
-        default=0.8,
-        ge=0,
-        description="Taken from a passage of a message of n, times 1 - 1/n: of many, one fits by accident.",
+    chances: float = _weight(
+        0.8, "Taken from a passage of a message of n, times 1 - 1/n: of many, one fits by accident."
     )
-    prefers: float = Field(
-        default=0.5, ge=0, description="A passage states what the person prefers, and the query asks for advice."
+    prefers: float = _weight(0.5, "A passage states what the person prefers, and the query asks for advice.")
+    named: float = _weight(0.3, "The query names the record's speaker or subject, or who claims it.")
+    phrase: float = _weight(0.3, "The record has a name of several words that the query names, word for word.")
+    time: float = _weight(1.0, "The record's time fits the time that the query names.")
+    answers: float = _weight(
+        0.1, "Taken from what is itself a question; given, when the query asks when, to what names a time."
     )
-    named: float = Field(
-        default=0.3, ge=0, description="The query names the record's speaker or subject, or who claims it."
-    )
-    phrase: float = Field(
-        default=0.3, ge=0, description="The record has a name of several words that the query names, word for word."
-    )
-    time: float = Field(default=1.0, ge=0, description="The record's time fits the time that the query names.")
-    answers: float = Field(
-        default=0.1,
-        ge=0,
-        description="Taken from what is itself a question; given, when the query asks when, to what names a time.",
-    )
-    importance: float = Field(default=0.1, ge=0, description="Importance, a tenth of it for each step from 1 to 10.")
-    recency: float = Field(default=0.02, ge=0, description="0.995 to the hours between it and the latest candidate.")
+    importance: float = _weight(0.1, "Importance, a tenth of it for each step from 1 to 10.")
+    recency: float = _weight(0.02, "0.995 to the hours between it and the latest candidate.")
 
     @model_validator(mode="before")
     @classmethod
@@ -242,11 +231,7 @@ DEFAULT_WEIGHTS = Weights()
 
 
 def check_order(owner: str, farthest: object, weights: object, rerank: object, metadata: object) -> None:
-    """Refuse options of a search that make no sense.
-
-    Raises:
-        ValueError: One does; the message says which, and what is allowed.
-    """
+    """Refuse options of a search that make no sense: a ValueError says which, and what is allowed."""
     check_number(f"{owner}.max_cosine_distance", farthest, most=2, whole=False, none=True)
     if not isinstance(weights, Weights):
         raise ValueError(f"{owner}.weights: got {weights!r:.80}; expected Weights(…), such as Weights(recency=0.1).")

@@ -276,26 +276,18 @@ def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime
     asked = set(query_words(time.anchor))
     records, ids = candidates.records, candidates.ids
     best = sorted(range(len(records)), key=lambda n: (-scores[n], records[n].stamp.turn, ids[n]))[:_ANCHORS]
-    split = [split_words(records[number].text) for number in best]
-    if any(_says_relation(words, time, asked) for words in split):
-        return None
-    for number, words in zip(best, split, strict=True):
-        turn = records[number].stamp.turn
-        if turn and asked and 2 * _count_shared(asked, words) >= len(asked):
+    split = {number: split_words(records[number].text) for number in best}
+    reach = len(split_words(time.anchor)) + 2
+    for words in split.values():
+        if any(word == time.relation and asked <= set(words[n + 1 :][:reach]) for n, word in enumerate(words)):
+            return None
+    # Inflected words are compared by their first letters; of "war" all: "warm" is no form of it.
+    heads = [(word, max(4, len(word) - 2)) for word in asked]
+    for number, words in split.items():
+        shared = sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
+        if records[number].stamp.turn and asked and 2 * shared >= len(asked):
             return number
     return None
-
-
-def _says_relation(words: Sequence[str], time: AskedTime, asked: set[str]) -> bool:
-    """Return whether words name the relation and its event, such as "before the first snow"."""
-    reach = len(split_words(time.anchor)) + 2
-    return any(word == time.relation and asked <= set(words[n + 1 : n + 1 + reach]) for n, word in enumerate(words))
-
-
-def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
-    """Count the words asked for that a text has; inflected words are compared by their first letters."""
-    heads = [(word, max(4, len(word) - 2)) for word in asked]  # of "war" all: "warm" is no form of it
-    return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
 
 
 def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
@@ -328,10 +320,7 @@ async def last_accesses(store: BaseStore, namespace: tuple[str, ...], timeline: 
 def access_op(
     namespace: tuple[str, ...], timeline: Timeline, turn: int, known: Mapping[str, str], used: Iterable[str], at: str
 ) -> PutOp:
-    """Make the write that notes when a turn, which the timeline reaches, has used records, by their keys.
-
-    `known` is what `last_accesses` returned for it.
-    """
+    """Make the write that notes, beside the `known` last accesses, that a turn of the timeline has used records."""
     accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
     kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])
     branch = branch_of(timeline, turn)

@@ -162,11 +162,8 @@ def names_time(text: str) -> bool:
 
 
 def time_filters(asked: AskedTime) -> list[JSON]:
-    """Return store filters for records of the time that is asked for, which are to be proposed as well.
-
-    They compare for equality alone: InMemoryStore fails on a range if any record lacks the field.
-    """
-    filters: list[JSON] = []
+    """Return store filters, for equality alone, for records of the time that is asked for, to be proposed as well."""
+    filters: list[JSON] = []  # no ranges: InMemoryStore fails on one if any record lacks the field
     if asked.start is not None and asked.end is not None:
         filters += dates.day_filters(utc_date(asked.start), utc_date(asked.end))
     if asked.ahead is not None:  # of days, which have no zone; one of several days is found by its month
@@ -254,10 +251,9 @@ def _names_time(text: str) -> bool:
 
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read what can only lie ahead: "tomorrow", "next week", "in three days", by the app's calendar as well."""
-    if (coming := dates.coming_span(text, clock.now)) is None:
-        return asked
-    days = _only(clock.day + coming.days) if clock.day is not None and coming.days is not None else None
-    return asked._replace(ahead=coming.span, days=days)
+    span, days = dates.coming_span(text, clock.now)
+    by_calendar = _only(clock.day + days) if clock.day is not None and days is not None else None
+    return asked if span is None else asked._replace(ahead=span, days=by_calendar)
 
 
 def _read_dates(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
@@ -356,7 +352,6 @@ def _read_calendar_day(question: str, _: _Clock, asked: AskedTime) -> AskedTime:
 
 
 def _only(number: int) -> tuple[int, int]:
-    """Return a span of one day of the app's own calendar, or one session."""
     return number, number
 
 

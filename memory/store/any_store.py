@@ -117,11 +117,23 @@ def _age(item: SearchItem) -> tuple[str, str, str, str]:
     return order, at, item.created_at.isoformat(), item.key
 
 
-class JointReads(BaseStore):
-    """A store for functions that run side by side; their reads of one moment are one batch of the store behind it.
+class StoreBehind(BaseStore):
+    """Stands for another store: its index, and what it says of its searches, such as `filters_any`, are that one's."""
 
-        reads = JointReads.of(store)
-        superseded, judgements = await asyncio.gather(find_superseded(reads), find_judgements(reads))
+    def __init__(self, store: BaseStore) -> None:
+        self.store = store
+        self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations."""
+        return self.store.batch(ops)
+
+
+class JointReads(StoreBehind):
+    """A store for functions that run side by side; their reads of one moment are one batch of the store behind it.
 
     Each batch costs its way to a thread and back, a transaction, or a round trip to a server. What one of the functions
     reads next waits for the others only as long as they have something to read at that moment, too. If the batch fails,
@@ -129,8 +141,7 @@ class JointReads(BaseStore):
     """
 
     def __init__(self, store: BaseStore) -> None:
-        self._store = store
-        self.ttl_config = getattr(store, "ttl_config", None)
+        super().__init__(store)
         self._calls: list[tuple[list[Op], asyncio.Future[list[Result]]]] = []
         self._sending: asyncio.Task[None] | None = None
 
@@ -138,14 +149,6 @@ class JointReads(BaseStore):
     def of(cls, store: BaseStore) -> Self:
         """Return a store whose reads are joined; the same one if they are already."""
         return store if isinstance(store, cls) else cls(store)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the store behind it says of itself, such as `filters_any`."""
-        return getattr(self._store, name)
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations at once."""
-        return self._store.batch(ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations together with those that others ask for at the same time."""
@@ -163,7 +166,7 @@ class JointReads(BaseStore):
             await asyncio.sleep(0)
         calls, self._calls = self._calls, []
         try:
-            done = iter(await self._store.abatch([op for ops, _ in calls for op in ops]))
+            done = iter(await self.store.abatch([op for ops, _ in calls for op in ops]))
         except Exception as error:  # noqa: BLE001 (any store may be behind this; each caller gets the error)
             for _, results in calls:
                 if not results.done():
@@ -175,19 +178,12 @@ class JointReads(BaseStore):
                 results.set_result(part)
 
 
-class TimedStore(BaseStore):
+class TimedStore(StoreBehind):
     """Another store, whose async calls fail if it does not answer within so many seconds."""
 
     def __init__(self, store: BaseStore, seconds: float) -> None:
-        self.store, self.seconds = store, seconds
-        self.supports_ttl, self.ttl_config = store.supports_ttl, store.ttl_config
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)  # its index, and what it says of its searches
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations."""
-        return self.store.batch(ops)
+        super().__init__(store)
+        self.seconds = seconds
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations; what was to be written may still be if this raises a StoreUnavailableError."""
@@ -203,12 +199,12 @@ class TimedStore(BaseStore):
             ) from error
 
 
-class SyncStore(TimedStore):
+class SyncStore(StoreBehind):
     """Another store as asynchronous code sees it, by its sync methods alone; see `refuse_own_loop`."""
 
     def __init__(self, store: BaseStore) -> None:
         refuse_own_loop(store, getattr(store, "_loop", None))
-        super().__init__(store, 0.0)
+        super().__init__(store)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in a thread, by the store's sync method."""
@@ -216,11 +212,7 @@ class SyncStore(TimedStore):
 
 
 def timed(store: Any, seconds: float) -> TimedStore | None:
-    """Return a run's store with async methods and a time limit, None if it has none.
-
-    Raises:
-        StoreConfigError: It is no store of LangGraph's.
-    """
+    """Return a run's store with async methods and a time limit, None for None; what is no store is refused."""
     if not isinstance(store, BaseStore | None):
         raise StoreConfigError(f"store: got {store!r:.80}; expected a store, such as InMemoryStore(), or None.")
     return TimedStore(with_async_methods(store), seconds) if store is not None else None
@@ -236,11 +228,7 @@ def with_async_methods(store: StoreT) -> StoreT | SyncStore:
 
 
 def refuse_own_loop(owner: object, loop: object) -> None:
-    """Refuse a sync call to a store or checkpointer whose methods run in the event loop that the call would block.
-
-    Raises:
-        asyncio.InvalidStateError: That loop is running in this thread.
-    """
+    """Raise an InvalidStateError for a sync call to what runs in the event loop that the call would block."""
     if loop is not None and loop is asyncio._get_running_loop():
         call = f"A sync call to {type(owner).__name__} inside its own event loop would wait for ever."
         ways = "the asynchronous functions here (recall, remember, claim, History), or a sync store and checkpointer"

@@ -203,8 +203,7 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Run one write transaction (`BEGIN IMMEDIATE`): afterwards everything in it is on disk, or nothing.
 
-        Raises:
-            StoreUnavailableError: If the disk is full or read-only, or another process held the file too long.
+        If the disk is full or read-only, or another process held the file too long, it is a StoreUnavailableError.
         """
         if os.getpid() != self._process:
             self._begin_process()
@@ -247,8 +246,7 @@ class Database:
     def vacuum(self) -> None:
         """Write the file again and empty the -wal file: no deleted byte is left in either.
 
-        Raises:
-            StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full.
+        If another program uses the file all the time, or the disk is full, it is a StoreUnavailableError.
         """
         with self._write_lock, self._explain_errors(), closing(self._connect(writes=True)) as connection:
             connection.execute("PRAGMA secure_delete = ON")  # pages that are used again hold no old bytes either

@@ -67,11 +67,7 @@ class Header(NamedTuple):
 
 
 def create_file(path: Path) -> None:
-    """Create an empty file that only its owner may read, if there is none; check that an existing one is usable.
-
-    Raises:
-        OSError: It is no file, or it cannot be created, read or written.
-    """
+    """Create an empty file that only its owner may read, if there is none; one that is unusable is an OSError."""
     file = Path(os.path.realpath(path))  # a symbolic link may name a file that is not there yet
     try:
         mode = file.stat().st_mode

@@ -45,9 +45,8 @@ def delete_expired(connection: sqlite3.Connection) -> int:
 def compact(database: Database) -> None:
     """Leave in the file, and beside it, nothing but the living items.
 
-    Raises:
-        StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full. Living
-            items are as they were; compacting again does the rest.
+    If another program uses the file all the time, or the disk is full, it is a StoreUnavailableError: living items are
+    as they were, and compacting again does the rest.
     """
     with database.writing() as connection:
         delete_expired(connection)

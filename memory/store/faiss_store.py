@@ -386,7 +386,5 @@ def _meets(path: Namespace, condition: MatchCondition) -> bool:
     labels = _labels(condition)
     if condition.match_type not in ("prefix", "suffix"):
         raise ValueError(f"Unsupported match type: {condition.match_type}")
-    if len(path) < len(labels):
-        return False
-    part = path[: len(labels)] if condition.match_type == "prefix" else path[len(path) - len(labels) :]
-    return all(want in ("*", have) for have, want in zip(part, labels, strict=True))
+    part = path[: len(labels)] if condition.match_type == "prefix" else path[max(len(path) - len(labels), 0) :]
+    return len(part) == len(labels) and all(want in ("*", have) for have, want in zip(part, labels, strict=True))

@@ -30,11 +30,10 @@ _LONGEST_TEXT = 32  # characters of a text that is compared so
 
 
 def check_filter(wanted: object) -> None:
-    """Refuse a wrong filter before anything is searched.
+    """Refuse a wrong filter before anything is searched, with a BadQueryError.
 
-    Raises:
-        BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
-            "$or" has no list of filters, or it is nested deeper than 50 levels.
+    It is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte, "$or" has no list of
+    filters, or it is nested deeper than 50 levels.
     """
     level = [wanted]
     for _ in range(_DEEPEST):

@@ -23,7 +23,7 @@ from questbook.memory.embeddings.embedders import BatchEmbedder, announced_dims,
 from questbook.memory.embeddings.loading import AUTO, choose_embeddings, load_embeddings
 from questbook.memory.errors import EmbedderChangedError, StoreConfigError
 from questbook.memory.store.database import Database
-from questbook.memory.store.reembedding import ITEMS_AT_ONCE, Progress, Reembedding, vectors_of
+from questbook.memory.store.reembedding import ITEMS_AT_ONCE, Progress, reembed, vectors_of
 from questbook.memory.store.rows import SHIFT, Namespace, create_word_table, read_meta, write_words
 from questbook.memory.text.words import split_words
 from questbook.types import JSON
@@ -103,10 +103,8 @@ class IndexSettings:
 def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
     """Read what a store was opened with; None: neither vectors nor words.
 
-    Raises:
-        StoreConfigError: If a setting is wrong; the message names it.
-        EmbedderChangedError: If `dims` is not what the embedder makes.
-        EmbeddingError: If the embedder cannot be loaded.
+    A wrong setting is a StoreConfigError, other `dims` than the embedder makes an EmbedderChangedError, an embedder
+    that cannot be loaded an EmbeddingError.
     """
     if index is None:
         return IndexSettings({}, None, False, None, (), {}, {})
@@ -202,9 +200,7 @@ class FileIndex:
     def update(self) -> str:
         """Make the indexes in the file what the settings say; return a name that only this file with this embedder has.
 
-        Raises:
-            EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not change.
-            EmbeddingError: If the embedder fails.
+        A wrong dimension, or another embedder where the file may not change, is an EmbedderChangedError.
         """
         if self._asked.columns:
             self._names["lexical"] = json.dumps(list(self._asked.columns))
@@ -215,13 +211,12 @@ class FileIndex:
             if old.get("embedder") and not self._reembed:
                 differs = f"{self._database.path} holds vectors of {vectors_of(old)}, but was opened with {target}"
                 raise EmbedderChangedError(f"{differs}: open it with the former, or allow reembed=True")
-            Reembedding(self._database, self.embedder, self._names, self.settings.texts, self._progress).run()
+            reembed(self._database, self.embedder, self._names, self.settings.texts, self._progress)
         if "lexical" in self._names and old.get("lexical") != self._names["lexical"]:
             self._index_all_words()
         return f"{old['store']} {self._names.get('embedder')}"
 
     def _choose(self) -> None:
-        """Decide about the embedder: the settings do, or leave it to the file."""
         with self._database.reading() as connection:
             self.settings = self._asked.of_file(self._database.path, read_meta(connection).get("embedder"))
         if self.settings.embeddings is not None:
@@ -293,7 +288,6 @@ class FileIndex:
         )
 
     def _index_all_words(self) -> None:
-        """Make the word index again, in one transaction."""
         with self._database.writing() as connection:
             if read_meta(connection).get("lexical") == self._names["lexical"]:
                 return
@@ -309,5 +303,4 @@ class FileIndex:
 
 
 def _name(embedder: BatchEmbedder) -> str:
-    """Return the name of an embedder, as the file keeps it."""
     return f"{identify(embedder.embeddings)} with {embedder.dims} dimensions"

@@ -5,8 +5,6 @@ exact, and faster than an approximate index with a filter, which looks among eve
 lexemes of `text` in a generated column, scored with BM25 over what the filter allows.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -194,10 +192,8 @@ def _condition(wanted: Mapping[str, Any], path: Sequence[str] = ()) -> tuple[str
     for key, condition in wanted.items():
         if key == "$or":
             several = [_condition(alternative, path) for alternative in condition]
-            part, needed = (
-                " OR ".join(each for each, _ in several) or "false",
-                [one for _, each in several for one in each],
-            )
+            part = " OR ".join(each for each, _ in several) or "false"
+            needed = [one for _, each in several for one in each]
         elif key in _COLUMNS and not path:
             plain = condition is not None and not (isinstance(condition, Mapping) and {"$ne", "$eq"} & condition.keys())
             has = f"store.{key}" if plain else f"coalesce(store.{key}, 'null')"  # the plain column has statistics

@@ -9,7 +9,6 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from questbook.memory.embeddings.embedders import BatchEmbedder
@@ -29,70 +28,62 @@ _LEFT = (
 )
 
 
-@dataclass
-class Reembedding:
-    """The replacement of a file's vectors."""
+def reembed(
+    database: Database,
+    embedder: BatchEmbedder,
+    names: Mapping[str, str],
+    texts: Callable[[Mapping[str, Any], Any], list[str]],
+    progress: Progress | None,
+) -> None:
+    """Replace a file's vectors, or what is left of them; if embedding fails, the file keeps those that it has so far.
 
-    database: Database
-    embedder: BatchEmbedder  # the new one
-    names: Mapping[str, str]  # of embedder and fields, as the file will keep them
-    texts: Callable[[Mapping[str, Any], Any], list[str]]  # as `IndexSettings.texts`
-    progress: Progress | None  # called while it lasts; None: it is logged every few seconds
-
-    def __post_init__(self) -> None:
-        self.target, self.logged = vectors_of(self.names), time.monotonic()
-
-    def run(self) -> None:
-        """Do it, or what is left of it; if embedding fails, the file keeps the old vectors, and the new ones so far."""
-        with self.database.writing() as connection:
-            if not self._begin(connection):
-                return
-        position: int | None = 0
-        while position is not None:
-            position = self._go_on(position)
-
-    def _begin(self, connection: sqlite3.Connection) -> bool:
-        """Make room for the new vectors; return False if the file already has them."""
-        if vectors_of(read_meta(connection)) == self.target:
-            return False
-        if read_meta(connection).get("reembedding") != self.target:
-            connection.execute("DROP TABLE IF EXISTS next_vectors")
-            connection.execute("DROP TABLE IF EXISTS next_items")
-            columns = "id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL"
-            connection.execute(f"CREATE TABLE next_vectors ({columns})")
-            columns = ", ".join(f"{name} INTEGER NOT NULL" for name in ("updated_at", "first_vector", "vectors"))
-            connection.execute(f"CREATE TABLE next_items (item INTEGER PRIMARY KEY, {columns})")
-            connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (self.target,))
-        return True
-
-    def _go_on(self, position: int) -> int | None:
-        """Embed the next items after an id; return the last one's id, or None if all is done."""
-        with self.database.reading() as connection:
-            if read_meta(connection).get("reembedding") != self.target:
-                return None  # another process has finished it
-            left = connection.execute(_LEFT, (position, ITEMS_AT_ONCE)).fetchall()
+    `names` are those of embedder and fields, as the file will keep them, `texts` is as `IndexSettings.texts`. Without
+    `progress` it is logged every few seconds.
+    """
+    target, logged, last = vectors_of(names), time.monotonic(), 0
+    with database.writing() as connection:
+        if not _begin(connection, target):
+            return
+    while True:
+        with database.reading() as connection:
+            if read_meta(connection).get("reembedding") != target:
+                return  # another process has finished it
+            left = connection.execute(_LEFT, (last, ITEMS_AT_ONCE)).fetchall()
             (done,) = connection.execute("SELECT count(*) FROM next_items").fetchone()
             (total,) = connection.execute("SELECT count(*) FROM items").fetchone()
-        self._report(done, total)
-        texts = [self.texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
-        documents = [text for own in texts for text in own]
-        vectors = self.embedder.units(self.embedder.embed(documents, ()).documents) if documents else {}
-        with self.database.writing() as connection:
-            if read_meta(connection).get("reembedding") != self.target:
-                return None
-            for (item, _, _, updated), own in zip(left, texts, strict=True):
+        if progress is not None:
+            progress(min(done, total), total)
+        elif time.monotonic() - logged > _LOG_EVERY:
+            logged = time.monotonic()
+            _log.info("re-embedding %s with %s: %d of %d items", database.path, target, done, total)
+        said = [texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
+        documents = [text for own in said for text in own]
+        vectors = embedder.units(embedder.embed(documents, ()).documents) if documents else {}
+        with database.writing() as connection:
+            if read_meta(connection).get("reembedding") != target:
+                return
+            for (item, _, _, updated), own in zip(left, said, strict=True):
                 _write_next_vectors(connection, item, updated, [vectors[text].astype("<f4").tobytes() for text in own])
             if not left and connection.execute(_LEFT, (0, 1)).fetchone() is None:
-                _exchange_vectors(connection, self.names)
-                return None
-        return left[-1][0] if left else 0  # from the beginning: something was written meanwhile
+                _exchange_vectors(connection, names)
+                return
+        last = left[-1][0] if left else 0  # from the beginning: something was written meanwhile
 
-    def _report(self, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(min(done, total), total)
-        elif time.monotonic() - self.logged > _LOG_EVERY:
-            self.logged = time.monotonic()
-            _log.info("re-embedding %s with %s: %d of %d items", self.database.path, self.target, done, total)
+
+def _begin(connection: sqlite3.Connection, target: str) -> bool:
+    """Make room for the new vectors; return False if the file already has them."""
+    meta = read_meta(connection)
+    if vectors_of(meta) == target:
+        return False
+    if meta.get("reembedding") != target:
+        connection.execute("DROP TABLE IF EXISTS next_vectors")
+        connection.execute("DROP TABLE IF EXISTS next_items")
+        columns = "id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL"
+        connection.execute(f"CREATE TABLE next_vectors ({columns})")
+        columns = ", ".join(f"{name} INTEGER NOT NULL" for name in ("updated_at", "first_vector", "vectors"))
+        connection.execute(f"CREATE TABLE next_items (item INTEGER PRIMARY KEY, {columns})")
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (target,))
+    return True
 
 
 def vectors_of(names: Mapping[str, str]) -> str:

@@ -176,7 +176,6 @@ class _Search:
                 yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
 
     def _ranked(self, ranking: "_Ranking") -> Iterator[Hit]:
-        """Yield the items of a ranking, best first."""
         size = max(10, min(_CHUNK, self._stop))
         order = ranking.ordered(size)
         while chunk := list(islice(order, size)):

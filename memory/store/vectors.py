@@ -148,7 +148,6 @@ class NamespaceVectors:
         contents.alive = alive
 
     def _append(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
-        """Add the vectors that are newer than all that are here."""
         after = int(contents.vectors[-1]) if len(contents.vectors) else 0
         vectors, items = [contents.vectors], [contents.items]
         for ids, owners, block in _vectors_in_blocks(connection, self._namespace, after, self._dims):

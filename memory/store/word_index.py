@@ -102,7 +102,6 @@ class Postings:
         self._clear()
 
     def _append(self, connection: sqlite3.Connection) -> None:
-        """Take over items that are newer than all that are here."""
         after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
         newer = (after, (self._namespace + 1) << SHIFT)
         ids, sizes = _sizes(connection.execute(_SIZES_AFTER, newer).fetchall())

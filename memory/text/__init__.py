@@ -1,6 +1,1 @@
-"""Words of texts: how they are split, stemmed, weighed and compared, the same everywhere.
-
-- `words`: split a text, pick the words of a query; stems; compare two short texts. Read this first.
-- `bm25`: the weight of a word in a text; the words of many texts as arrays of numpy.
-- `passages`: cut a long text into parts that are ranked, and shown, by themselves.
-"""
+"""Words of texts: split, stemmed, compared (`words`, read first), weighed (`bm25`); long texts cut (`passages`)."""

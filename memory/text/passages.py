@@ -143,10 +143,8 @@ def cut_pages(text: str, reply: int | None) -> list[Span]:
     """Cut what a record says into pages of at most 3,000 characters, between passages; at least one."""
     pages: list[Span] = []
     for span in cut_messages(text, reply).spans:
-        if pages and span.end - pages[-1].start <= _PAGE:
-            pages[-1] = pages[-1]._replace(end=span.end)
-        else:
-            pages.append(span)
+        fits = pages and span.end - pages[-1].start <= _PAGE
+        pages.append(pages.pop()._replace(end=span.end) if fits else span)
     return pages or [Span(0, len(text))]
 
 

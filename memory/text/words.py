@@ -24,17 +24,21 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U
 _ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 _MOST_WORDS = 64  # of one query
 
-STOP_WORDS = frozenset(
-    _WORD.findall(
-        """
-        a about after again all also am an and any are as at be because been before being but by can could did
-        do does doing done for from had has have having he her here hers him his how i if in into is it its
-        just me might mine more most must my no nor not now of off on once only or other our ours out over own
-        s same shall she should so some such t than that the their theirs them then there these they this
-        those through to too under until up us very was we were what when where which while who whom whose why
-        will with would you your yours d ll m re ve don didn doesn isn wasn won
-        """
-    )
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that lists them."""
+    return frozenset(_WORD.findall(text))
+
+
+STOP_WORDS = word_set(
+    """
+    a about after again all also am an and any are as at be because been before being but by can could did
+    do does doing done for from had has have having he her here hers him his how i if in into is it its
+    just me might mine more most must my no nor not now of off on once only or other our ours out over own
+    s same shall she should so some such t than that the their theirs them then there these they this
+    those through to too under until up us very was we were what when where which while who whom whose why
+    will with would you your yours d ll m re ve don didn doesn isn wasn won
+    """
 )
 """Words that say nothing about what is sought: articles, pronouns, prepositions, auxiliaries, question words."""
 
@@ -90,11 +94,7 @@ _stem_of: dict[str, str] = {}
 
 
 def stem_words(words: Sequence[str]) -> list[str]:
-    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none.
-
-    Raises:
-        StoreConfigError: If SQLite was built without FTS5.
-    """
+    """Return the stem of each word of letters and digits; "" for a word in which FTS5 sees none."""
     with suppress(KeyError):
         return [_stem_of[word] for word in words]
     with _lock:
@@ -127,7 +127,7 @@ def _connection() -> sqlite3.Connection:
         options = f"content = '', columnsize = 0, tokenize = '{TOKENIZER}'"
         connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, {options})")
     except sqlite3.OperationalError as error:
-        raise StoreConfigError(WITHOUT_FTS5) from error
+        raise StoreConfigError(WITHOUT_FTS5) from error  # SQLite was built without it
     connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, instance)")
     return connection
 
@@ -137,15 +137,13 @@ def _connection() -> sqlite3.Connection:
 _COMPARED = 2048  # texts whose words are kept for a while: each is compared with many others
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
-_EMPTY = frozenset(
-    _WORD.findall(
-        """
-        a an the of to in on at by for with from and or but as that this these those it its he she they his her hers
-        their him i me my you your we our us is are was were be been being am has have had having do does did will
-        would shall should can could may might must who whom whose which what when where there here then than so very
-        just also into onto about own some any s t d ll re ve m one once now still quite really too them
-        """
-    )
+_EMPTY = word_set(
+    """
+    a an the of to in on at by for with from and or but as that this these those it its he she they his her hers
+    their him i me my you your we our us is are was were be been being am has have had having do does did will
+    would shall should can could may might must who whom whose which what when where there here then than so very
+    just also into onto about own some any s t d ll re ve m one once now still quite really too them
+    """
 )
 _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
             "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
@@ -154,10 +152,8 @@ _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("ing", "", 3), ("ed", "", 3), ("e
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
 
 # Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
-_FILLER = frozenset(
-    _WORD.findall(
-        "a ah actually an haha hello hey hi hm hmm just lol oh ok okay please quite really so the uh um very well"
-    )
+_FILLER = word_set(
+    "a ah actually an haha hello hey hi hm hmm just lol oh ok okay please quite really so the uh um very well"
 )
 _ALIKE = 0.8  # share of the words of two texts that they have in common, from which on they are much alike
 

@@ -5,10 +5,6 @@ which returns the timeline to keep:
 
     timeline = await remember(store, namespace, {"player": message, "reply": reply}, timeline=timeline, claims=claims)
 
-`questbook.memory.recall` then finds exactly what that timeline sees, also after a rewind or a fork.
-
-- `timeline`: segments, `claim`, `fork`, `as_of`, `sees`; `UserTimeline` for what threads share; `remember`: write
-  exchanges, once. Read this first.
-- `records`: what is kept, as types: `Stamp`, `Record`, `Exchange`; who may know a record: `may_know`.
-- `namespaces`: where each kind of record is kept; the only place that builds namespaces.
+`questbook.memory.recall` then finds exactly what that timeline sees, also after a rewind or a fork. Read `timeline`
+first, then `records`; `namespaces` is the only place that builds namespaces.
 """

@@ -8,8 +8,7 @@ its place nor become the same label as another name.
 import re
 import unicodedata
 
-_SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
-_EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
+_SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible; alone it is the empty name
 _PLAYER = "player"
 _CHARACTERS = "characters"
 _TEAMS = "~teams"  # no name escapes to it
@@ -18,7 +17,7 @@ _RESERVED = ("langgraph", _PLAYER, _CHARACTERS)
 # Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
 # which no database can encode.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~./\\*:\ud800-\udfff]")
-_ESCAPED = re.compile(r"~([0-9a-f]+);")
+_ESCAPED = re.compile(r"~(10[0-9a-f]{4}|[0-9a-f]{1,5});")
 
 
 def escape_label(name: str) -> str:
@@ -28,30 +27,22 @@ def escape_label(name: str) -> str:
     "player" and "characters" are escaped too, so that no user and no campaign can take their places.
     """
     if name == "":
-        return _EMPTY
+        return _SIGN
     if name in _RESERVED:
         return f"{_SIGN}{ord(name[0]):x};{name[1:]}"
     return _UNSAFE.sub(lambda match: f"{_SIGN}{ord(match[0]):x};", name)
 
 
 def unescape_label(label: str) -> str:
-    """Undo `escape_label`: return the name that a label was made from.
-
-    Raises:
-        ValueError: If no name escapes to this label.
-    """
-    name = "" if label == _EMPTY else _ESCAPED.sub(_character, label)
+    """Undo `escape_label`: return the name that a label was made from; if no name escapes to it, it is a ValueError."""
+    name = "" if label == _SIGN else _ESCAPED.sub(lambda match: chr(int(match[1], 16)), label)
     if escape_label(name) != label:
         raise ValueError(f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}")
     return name
 
 
 def check_namespace(namespace: tuple[str, ...]) -> None:
-    """Refuse one text in the place of a namespace, whose letters would be its labels.
-
-    Raises:
-        ValueError: It is a text.
-    """
+    """Refuse one text in the place of a namespace, whose letters would be its labels, with a ValueError."""
     if isinstance(namespace, str):
         raise ValueError(f"namespace {namespace!r}: expected a tuple of texts, such as ({namespace!r},).")
 
@@ -91,8 +82,3 @@ def character_namespace(character: str, *rest: str, user: str | None) -> tuple[s
 def characters_namespace(user: str | None) -> tuple[str, ...]:
     """Return where a user's characters are kept, `(user, "characters")`, or for None those that all users share."""
     return (_CHARACTERS,) if user is None else (escape_label(user), _CHARACTERS)
-
-
-def _character(match: re.Match[str]) -> str:
-    code = int(match[1], 16)
-    return chr(code) if code < 0x110000 else match[0]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple, NotRequired, Self, get_type_hints
+from typing import Annotated, Any, NotRequired, Self, get_type_hints
 
 from pydantic import Field, StrictFloat, StrictInt, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -95,16 +95,16 @@ class Record:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read a stored record; a field that is missing or has the wrong type gets its default."""
         # All fields at once: a frozen dataclass sets each by a call, and a turn reads hundreds of records.
-        record, own = object.__new__(cls), _fields(cls)
-        record.__dict__.update(own.defaults, stamp=Stamp.from_json(value), stored=dict(value))
-        record.__dict__.update({name: own.readers[name](value[name]) for name in own.readers.keys() & value.keys()})
+        record, (defaults, readers) = object.__new__(cls), _fields(cls)
+        record.__dict__.update(defaults, stamp=Stamp.from_json(value), stored=dict(value))
+        record.__dict__.update({name: readers[name](value[name]) for name in readers.keys() & value.keys()})
         return record
 
     def to_json(self) -> JSON:
         """Return the object to store: what was read, with what has changed; defaults are not written."""
         before = type(self).from_json(self.stored)
         changed: JSON = {"kind": self.kind} if self.kind and "kind" not in self.stored else {}
-        for name in _fields(type(self)).readers:
+        for name in _fields(type(self))[0]:
             if (value := getattr(self, name)) != getattr(before, name):
                 changed[name] = list(value) if isinstance(value, tuple) else value
         stamp = self.stamp.to_json() if self.stamp != before.stamp else {}
@@ -149,20 +149,12 @@ ROLL = shape(
 
 
 def check_record(value: Any) -> None:
-    """Check the fields of a record that comes in.
-
-    Raises:
-        ValueError: One has the wrong type; the message names it, its value and what is expected.
-    """
+    """Check the fields of a record that comes in, as `check_fits` does."""
     check_fits(_STORED, value)
 
 
 def check_fits(adapter: TypeAdapter[Any], value: Any, where: str = "") -> None:
-    """Check that a value is of a type.
-
-    Raises:
-        ValueError: It is not; the message names the part, after `where`, its value and what is expected.
-    """
+    """Raise a ValueError if a value is not of a type; it names the part, after `where`, its value and what fits."""
     try:
         adapter.validate_python(value)
     except ValidationError as error:
@@ -238,17 +230,11 @@ def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
     return any(str(name).casefold().strip() in allowed for name in names)
 
 
-class _Fields(NamedTuple):
-    """The fields of a class that are keys of the stored object: what they are without a value, and what reads one."""
-
-    defaults: JSON
-    readers: dict[str, Callable[[object], Any]]
-
-
-def _fields(cls: type[Record]) -> _Fields:
+def _fields(cls: type[Record]) -> tuple[JSON, dict[str, Callable[[object], Any]]]:
+    """Return, of a class's fields that are keys of the stored object, what they are by default, and what reads them."""
     if cls not in _FIELDS:
         own = {one.name: one.default for one in fields(cls) if one.name not in ("stamp", "stored")}
-        _FIELDS[cls] = _Fields(own, {name: _BY_DEFAULT[type(default)] for name, default in own.items()})
+        _FIELDS[cls] = own, {name: _BY_DEFAULT[type(default)] for name, default in own.items()}
     return _FIELDS[cls]
 
 
@@ -273,7 +259,7 @@ _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     tuple: _texts,
     type(None): lambda value: value if isinstance(value, str) else None,
 }
-_FIELDS: dict[type[Record], _Fields] = {}
+_FIELDS: dict[type[Record], tuple[JSON, dict[str, Callable[[object], Any]]]] = {}
 RECORD_FIELDS: JSON = {
     **{name: kind for name, kind in get_type_hints(Exchange).items() if name not in ("stamp", "stored")},
     **dict.fromkeys(("thread", "checkpoint", "said_at"), str | None),

@@ -152,11 +152,7 @@ def life_of(branch: str) -> str:
 
 
 def branch_of(timeline: Timeline, turn: int) -> str:
-    """Return the branch of a turn: that of the first segment that reaches it.
-
-    Raises:
-        ValueError: The timeline does not reach that turn.
-    """
+    """Return the branch of a turn: that of the first segment that reaches it; if none does, it is a ValueError."""
     place = bisect_left(timeline, turn, key=itemgetter(1))
     if place < len(timeline):
         return timeline[place][0]
@@ -165,10 +161,9 @@ def branch_of(timeline: Timeline, turn: int) -> str:
 
 
 def check_timeline(timeline: Sequence[Any], *, beside: bool = False) -> Sequence[Any]:
-    """Return a timeline, if it is one; `beside`: also of runs side by side, whose branches have one last turn.
+    """Return a timeline; a ValueError says which segment of another list is wrong.
 
-    Raises:
-        ValueError: It is none; the message says which segment is wrong.
+    `beside`: also of runs side by side, whose branches have one last turn.
     """
     reached = int(beside)
     for segment in timeline:
