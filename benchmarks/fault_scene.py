@@ -92,7 +92,7 @@ class Scene:
         self.processes, self.database, self.counts = list(processes), database, Counter[str]()
         urls = [process.url for process in processes]
         turned = [urls[number % len(urls) :] + urls[: number % len(urls)] for number in range(players)]
-        self.players = [Player(number, own, self.counts) for number, own in enumerate(turned)]
+        self.players = [Player(number, own, self.counts, players) for number, own in enumerate(turned)]
         self.opens: list[float] = []
         self.waits: list[float] = []
         self._last = dict.fromkeys(range(players), 0.0)
@@ -179,8 +179,9 @@ async def scene(
         processes = []
         logs = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         for number in range(2):
-            processes.append(page(files, logs / f"log{number}", players, further))
-            opened.callback(processes[-1].end)
+            processes.append(page(files, logs / f"log{number}", further))
+            # In a thread: a process that ends well still speaks to the database, and the proxy is in this loop.
+            opened.push_async_callback(asyncio.to_thread, processes[-1].end)
             await processes[-1].start()
         shown = Scene(processes, players, database)
         for player in shown.players:

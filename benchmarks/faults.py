@@ -49,7 +49,7 @@ from database import Database  # noqa: E402
 from fake_openai import FakeOpenAI, cut, hang, hang_midstream, status  # noqa: E402
 from fault_scene import Proxy, Scene, scene, small_disk  # noqa: E402
 from loopback_model import ENVIRONMENT, Loopback  # noqa: E402
-from page_players import ROOT, Player, page, sentence, word_of  # noqa: E402
+from page_players import ROOT, Player, campaign_of, page, sentence, user_of, word_of  # noqa: E402
 
 _MUST_BE_0 = ("lost", "doubled", "foreign", "stuck", "unreadable")
 _DOWN_SECONDS = 1.0
@@ -241,7 +241,7 @@ async def _newer_database() -> Outcome:
             change = "UPDATE questbook_meta SET value = %s WHERE key = %s"
             for key, value in (("schema", "99"), ("oldest_reader", oldest)):
                 server.execute(change, value, key, name=url.partition("?")[0].rpartition("/")[2])
-            process = page(Path(directory), Path(directory) / f"log{number}", 1, {"QUESTBOOK_DATABASE": url})
+            process = page(Path(directory), Path(directory) / f"log{number}", {"QUESTBOOK_DATABASE": url})
             player = Player(0, ["http://127.0.0.1:9"], counts)
             try:
                 await process.start()
@@ -271,8 +271,9 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
     for turn in range(1, 2 * times + 1):
         version = tree if turn % 2 else ROOT
         done = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "questbook.graphs.terminal", "play", "--campaign", "p0",
-            cwd=version, env=keep | {"PYTHONPATH": str(version), "QUESTBOOK_HOME": str(home)},
+            sys.executable, "-m", "questbook.graphs.terminal", "play",
+            "--campaign", campaign_of(0), cwd=version,
+            env=keep | {"PYTHONPATH": str(version), "QUESTBOOK_HOME": str(home), "QUESTBOOK_USER": user_of(0)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         _, problem = await done.communicate(f"{sentence(0, turn)}\n".encode())
@@ -283,7 +284,7 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
         else:  # an older version may refuse what it does not know, and must say so
             counts[f"because {problem.decode().strip()[-110:]}"] += 1
             counts["refused" if b"newer version" in problem else "stuck"] += 1
-    process = await page(home, place / "log", 1).start()
+    process = await page(home, place / "log").start()
     player.urls = [process.url]
     try:
         await player.check()

@@ -1,9 +1,10 @@
 """Hostile requests to LangGraph's server with the page: nobody may see another's words, and all must work afterwards.
 
     python benchmarks/hostile.py --requests 300       some minutes
-    python benchmarks/hostile.py                      10,000 requests
+    python benchmarks/hostile.py                      10,000 requests on each home
 
-LangGraph's development server runs with the log-in of docs/scopes.md, in memory, and the page below /play. Ann has a
+LangGraph's development server runs with the log-in of docs/scopes.md, and the page below /play; what they keep is in
+files, and then in PostgreSQL. Ann has a
 thread, a campaign and memories that are full of one made-up word. Then requests come from bob, from nobody and from a
 wrong token: schemathesis makes them of the server's own OpenAPI and of one that is written here of the page's routes.
 On top of it, at random, they are aimed at ann's thread, campaign and namespace or at bob's own, claim to be hers in
@@ -16,6 +17,7 @@ delete everybody's threads (`POST /internal/truncate`). Nothing leaves this mach
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import random
 import re
@@ -24,6 +26,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent), str(ROOT / "tests")]
 
 import httpx  # noqa: E402
 import schemathesis  # noqa: E402
+from database import Database  # noqa: E402
 from dev_server import DevServer  # noqa: E402
 from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
 from hypothesis.errors import Unsatisfiable  # noqa: E402
@@ -57,6 +61,7 @@ _LEFT_OUT = "/internal/"  # by /internal/truncate the development server is empt
 _SECONDS = 1.0  # of an answer that are read
 _AT_ONCE = 3  # requests of one operation, at least
 _MOST = 5_000_000  # bytes
+_MUST_BE_0 = ("foreign", "destroyed", "views that answer 500", "tracebacks by a file of ours")
 _TRICKS: list[Any] = [
     ["ann"], ["ann", "isle"], ["ann.isle"], [""], [], ["*"], ["~teams", "x"], ["bob%40example.com", "..", "ann"],
     ["bob@example.com.ann"], ["ANN"], ["ann\u0000"], ["..", "ann"], "ann", None,
@@ -108,9 +113,10 @@ def page_schema() -> dict[str, Any]:
 class Siege:
     """The server with ann's things, and the requests."""
 
-    def __init__(self, directory: Path, number: int) -> None:
+    def __init__(self, directory: Path, number: int, database: str = "") -> None:
         self.counts, self.dice = Counter[str](), random.Random(number)
         self.server = DevServer(directory / "home", directory / "server")
+        self.server.environment["QUESTBOOK_DATABASE"] = database
         config = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
         path = self.server.state / "langgraph.json"
         path.unlink()
@@ -325,23 +331,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--homes", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        siege = Siege(Path(directory), arguments.seed)
-        try:
-            siege.begin()
-            siege.attack(arguments.requests)
-            siege.look_afterwards()
-        finally:
-            siege.server.stop()
-        siege.read_log()
-    must_be_0 = ("foreign", "destroyed", "views that answer 500", "tracebacks by a file of ours")
-    for name, number in siege.counts.most_common():
-        if name not in must_be_0:
-            print(f"# {name}: {number}")
-    for name in ("requests", "operations", "views", *must_be_0, "tracebacks"):
-        print(f"hostile_{name.replace(' ', '_')}: {siege.counts[name]} {name.split()[0]}")
-    if any(siege.counts[name] for name in must_be_0):
+    is_well = True
+    for home in arguments.homes:
+        with tempfile.TemporaryDirectory() as directory, ExitStack() as opened:
+            url = asyncio.run(opened.enter_context(Database()).new()) if home == "postgres" else ""
+            siege = Siege(Path(directory), arguments.seed, url)
+            try:
+                siege.begin()
+                siege.attack(arguments.requests)
+                siege.look_afterwards()
+            finally:
+                siege.server.stop()
+            siege.read_log()
+        for name, number in siege.counts.most_common():
+            if name not in _MUST_BE_0:
+                print(f"# {home}: {name}: {number}")
+        for name in ("requests", "operations", "views", *_MUST_BE_0, "tracebacks"):
+            print(f"hostile_{home}_{name.replace(' ', '_')}: {siege.counts[name]} {name.split()[0]}", flush=True)
+        is_well &= not any(siege.counts[name] for name in _MUST_BE_0)
+    if not is_well:
         raise SystemExit(1)
 
 

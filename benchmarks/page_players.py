@@ -1,7 +1,8 @@
 """Processes of `questbook web`, and players who use them over HTTP: what `load.py` and `faults.py` have in common.
 
 Each turn of a player tells a word of its own, and the word itself says whose it is. So a text that a player sees, or a
-model gets for them, is searched for the words of others without asking who told what (`foreign_words`).
+model gets for them, is searched for the words of others without asking who told what (`foreign_words`). Each player is
+a user of their own, signed in with a token (HS256) of one issuer, and asks now and then for another's campaign.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import random
 import re
+import secrets
 import signal
 import ssl
 import subprocess
@@ -21,8 +23,10 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import httpx
+import jwt
 import psutil
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +37,12 @@ _PAUSE = 0.1  # seconds before something refused is tried again
 _PAUSE_IF_FULL = 1.0
 _FULL = "campaigns are open here"  # so a process says that it has no place
 _START_SECONDS = 120.0
+_GRACE_SECONDS = 60.0  # in which a turn that a process took may still come to its end
+_ISSUER, _AUDIENCE, _SECRET = "https://login.example.org", "questbook", secrets.token_hex(32)
+_FOREIGN_PLACES = ("", "story", "chronicle.md", "events?after=0&brief=1", "panel/memories", "behind")
+_NO_LIMITS = {  # those of one address and of one person: all players have one address, and make no pauses
+    f"QUESTBOOK_MOST_{name}": "1000000" for name in ("SIGN_INS", "ADDRESS_REQUESTS", "REQUESTS", "TURNS")
+}
 
 
 class TurnFailedError(Exception):
@@ -152,20 +162,28 @@ def tracebacks_in(log: str) -> list[str]:
     return found
 
 
-def page(home: Path, log: Path, players: int, environment: Mapping[str, str] | None = None) -> Process:
-    """Return a process of `questbook web`, with tokens for so many players."""
-    people = ", ".join(f"{name_of(number)}:{secret_of(number)}" for number in range(players))
-    own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_PEOPLE": people, "QUESTBOOK_SEED": "6"}
+def page(home: Path, log: Path, environment: Mapping[str, str] | None = None) -> Process:
+    """Return a process of `questbook web`, where whoever has a token of our issuer signs in."""
+    sign_in = {"QUESTBOOK_OIDC_ISSUER": _ISSUER, "QUESTBOOK_OIDC_AUDIENCE": _AUDIENCE, "QUESTBOOK_JWT_SECRET": _SECRET}
+    own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_SEED": "6"} | sign_in | _NO_LIMITS
     command = ["-m", "questbook.graphs.terminal", "web", "--no-browser", "--developer"]
     return Process(command, log, own | dict(environment or {}))
 
 
-def name_of(player: int) -> str:
+def user_of(player: int) -> str:
+    """Return the user who the player is once they have signed in."""
+    return f"p{player}@{_ISSUER.removeprefix('https://')}"
+
+
+def campaign_of(player: int) -> str:
+    """Return the name of the player's campaign."""
     return f"p{player}"
 
 
-def secret_of(player: int) -> str:
-    return f"token-of-player-number-{player}"
+def token_of(player: int) -> str:
+    """Return a token of the player, which holds for a day."""
+    claims = {"iss": _ISSUER, "aud": _AUDIENCE, "sub": f"p{player}", "exp": int(time.time()) + 86_400}
+    return jwt.encode(claims, _SECRET, "HS256")
 
 
 class Player:
@@ -175,10 +193,11 @@ class Player:
         number: From 0.
         urls: Those of the processes; the first is tried first.
         counts: Where what happens is counted: "foreign" words, "refused" messages, "errors" by their sentence.
+        players: How many there are, of whose campaigns this one asks for one after each turn.
     """
 
-    def __init__(self, number: int, urls: Sequence[str], counts: Counter[str]) -> None:
-        self.number, self.counts, self.urls = number, counts, list(urls)
+    def __init__(self, number: int, urls: Sequence[str], counts: Counter[str], players: int = 1) -> None:
+        self.number, self.counts, self.urls, self.players = number, counts, list(urls), players
         self.told: list[str] = []  # the words of turns that a process took, in their order
         self.opened = 0.0  # when a page was shown last
         self._after, self._cookies = "0", dict[str, str]()
@@ -187,7 +206,10 @@ class Player:
     @property
     def path(self) -> str:
         """The address of the campaign's page, in the process that is asked now."""
-        return f"{self.urls[0]}/c/{name_of(self.number)}/"
+        return self._path_of(self.number)
+
+    def _path_of(self, player: int) -> str:
+        return f"{self.urls[0]}/u/{quote(user_of(player), safe='')}/c/{campaign_of(player)}/"
 
     @property
     def number_shown(self) -> int:
@@ -206,7 +228,7 @@ class Player:
         """Get a page of the campaign, after signing in where that is needed."""
         answer = await self._send("GET", self.path + place)
         if answer.status_code == 401:
-            signed = await self._send("POST", f"{self.urls[0]}/sign-in", data={"token": secret_of(self.number)})
+            signed = await self._send("POST", f"{self.urls[0]}/sign-in", data={"token": token_of(self.number)})
             self._cookies[self.urls[0]] = signed.headers.get("set-cookie", "").partition(";")[0]
             answer = await self._send("GET", self.path + place)
         self.look(answer.text)
@@ -222,6 +244,23 @@ class Player:
         self.web.cookies.clear()  # one jar would mix up the processes, which have one host
         cookie = self._cookies.get(self.urls[0], "")
         return await self.web.request(method, url, data=data, headers={"cookie": cookie} if cookie else None)
+
+    async def pry(self, turn: int) -> None:
+        """Ask for the campaign of another player; what is shown of it is foreign, even if it has none of their words.
+
+        A process that does not answer, or that fails, shows nothing.
+        """
+        if self.players < 2:
+            return
+        other = (self.number + turn) % self.players
+        other = other if other != self.number else (other + 1) % self.players
+        try:
+            answer = await self._send("GET", self._path_of(other) + _FOREIGN_PLACES[turn % len(_FOREIGN_PLACES)])
+        except httpx.HTTPError:
+            return
+        self.counts["asked for others"] += 1
+        self.look(answer.text)
+        self.counts["foreign"] += answer.is_success
 
     def look(self, text: str) -> None:
         """Count the players whose words this one should not see."""
@@ -291,11 +330,13 @@ class Player:
     async def play(self, turn: int, until: float) -> Timed | None:
         """Play a turn, again and again and on the other processes, until it is told or the time is over (then None).
 
+        A turn that a process has taken gets another minute. Afterwards another's campaign is asked for.
+
         What became of a turn that broke off is looked up before it is said again: the story has it, or keeps its
         message, which is answered when the campaign is opened or when the player tries again.
         """
         began, is_new = time.perf_counter(), True
-        while time.monotonic() < until:
+        while time.monotonic() < until + _GRACE_SECONDS * (word_of(self.number, turn) in self.told):
             try:
                 timed = await self.say(turn) if is_new else await self._go_on(turn, began)
             except (TurnFailedError, httpx.HTTPError) as error:
@@ -309,6 +350,7 @@ class Player:
                     self.go_to_next()
                 await asyncio.sleep((_PAUSE_IF_FULL if is_full else _PAUSE) * random.uniform(0.5, 1.5))
             else:
+                await self.pry(turn)
                 return timed
         return None
 

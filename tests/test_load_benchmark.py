@@ -72,6 +72,26 @@ async def test_a_story_is_compared_with_what_its_player_said(turn, turns, panel,
     assert {name: number for name, number in player.counts.items() if number} == counted
 
 
+@pytest.mark.parametrize(
+    ("status", "text", "foreign"), [(404, "There is nothing.", 0), (200, "A page.", 1), (403, word_of(2, 1), 1)]
+)
+async def test_a_page_of_anothers_campaign_is_foreign_if_it_is_shown_or_has_their_words(status, text, foreign):
+    asked = []
+
+    def answer(request):
+        asked.append(request.url.path)
+        return page_players.httpx.Response(status, text=text)
+
+    player = page_players.Player(1, ["http://127.0.0.1:9"], Counter(), 3)
+    player.web = page_players.httpx.AsyncClient(transport=page_players.httpx.MockTransport(answer))
+    for turn in range(1, 13):
+        await player.pry(turn)
+    await player.close()
+    assert player.counts == Counter({"asked for others": 12, "foreign": 12 * foreign})
+    assert {path.split("/")[2] for path in asked} == {page_players.user_of(each) for each in (0, 2)}
+    assert {path.rpartition("/")[2] for path in asked} == {"", "story", "chronicle.md", "events", "memories", "behind"}
+
+
 def test_tracebacks_of_a_log_name_the_file_of_ours_that_they_came_by_last():
     ours = (
         '  File "/a/questbook/graphs/web/views.py", line 7, in story\n    x\n  File "/b/psycopg/c.py", line 2, in d\n'
