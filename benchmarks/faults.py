@@ -316,17 +316,23 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
         async for name, outcome in faults:
             outcomes[name] = outcome
             said = [f"{number} times {text}" for text, number in outcome.counts.most_common() if " " in text and number]
-            print(f"# {name}: {outcome.counts['turns']} turns; {'; '.join(said[:6])}", flush=True)
+            print(f"# {row(name, outcome)} {'; '.join(said[:6])}", flush=True)
     return outcomes
 
 
+def row(name: str, outcome: Outcome) -> str:
+    counts, *took = outcome
+    seconds = " | ".join(f"{median(each):.2f}, {max(each):.2f}" if each else "–" for each in took)
+    faults = " | ".join(str(counts[each]) for each in _MUST_BE_0)
+    return f"| {name} | {counts['faults']} | {counts['turns']:,} | {seconds} | {faults} |"
+
+
 def table(outcomes: dict[str, Outcome]) -> None:
-    print("\n| fault | times | turns | s to a page: median, most | s to a turn | ", " | ".join(_MUST_BE_0), " |")
+    seconds = "s to a page: median, most | s to a turn: median, most"
+    print(f"\n| fault | times | turns | {seconds} | {' | '.join(_MUST_BE_0)} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name, (counts, *took) in outcomes.items():
-        seconds = " | ".join(f"{median(each):.2f}, {max(each):.2f}" if each else "–" for each in took)
-        faults = " | ".join(str(counts[each]) for each in _MUST_BE_0)
-        print(f"| {name} | {counts['faults']} | {counts['turns']} | {seconds} | {faults} |")
+    for name, outcome in outcomes.items():
+        print(row(name, outcome))
     print()
     for name, (counts, *took) in outcomes.items():
         key = "faults_" + "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
