@@ -252,6 +252,24 @@ async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool
     assert await pool.get(asking(), "reef", GAME, "ann") is held
 
 
+async def test_when_all_places_are_taken_only_the_campaign_gives_way_that_was_unused_for_longest(
+    pool, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 3)
+    names, used = ("isle", "reef", "bay"), {}
+    for name in names:
+        await play_to(FileHome(tmp_path), MIRA, campaign=name)
+
+    async def use(scope, *_):
+        used[scope["name"]] = await pool.get(scope, scope["name"], GAME, "ann")
+
+    for name in (*names, "isle"):
+        await pool.keep_open(use)(asking() | {"name": name}, None, None)
+    await pool.get(asking("POST"), "cave", GAME, "ann")
+    assert [await pool.get(asking(), name, GAME, "ann") is used[name] for name in ("isle", "bay")] == [True, True]
+    assert len(pool) == 3
+
+
 async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):
     model.queue("interview", ModelError("The model is busy."))
     await play_to(FileHome(tmp_path), "I'm Mira.", answer=True)

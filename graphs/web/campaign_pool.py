@@ -182,9 +182,11 @@ class CampaignPool:
     async def _make_room(self, person: str) -> None:
         """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
         if self._quotas and self._held_by(person) >= self._quotas.limits.open_campaigns:
-            await self._close_idle(0.0, person)
+            await self._close_idle(0.0, person, most=1)
             self._quotas.check_open("campaigns", self._held_by(person))
-        await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
+        await self._close_idle(_IDLE_SECONDS)
+        if len(self._campaigns) >= _MOST_OPEN:  # one place is needed: who plays on a moment later finds theirs open
+            await self._close_idle(0.0, most=1)
         if len(self._campaigns) < _MOST_OPEN:
             return
         holder = who_gives_way((campaign.person for campaign in self._campaigns.values()), person)
@@ -197,12 +199,15 @@ class CampaignPool:
     def _held_by(self, person: str) -> int:
         return sum(campaign.person == person for campaign in self._campaigns.values())
 
-    async def _close_idle(self, seconds: float, person: str | None = None) -> None:
-        """Close the campaigns that nobody has used for so long; only those opened for a person, if one is named."""
-        for key, campaign in list(self._campaigns.items()):
-            if person not in (None, campaign.person):
-                continue
-            if campaign.is_idle and campaign.used + seconds <= time.monotonic():
+    async def _close_idle(self, seconds: float, person: str | None = None, most: int = _MOST_OPEN) -> None:
+        """Close at most so many campaigns that nobody has used for so long, the longest unused first.
+
+        Only those that were opened for a person, if one is named.
+        """
+        for key, campaign in sorted(self._campaigns.items(), key=lambda item: item[1].used):
+            is_due = campaign.is_idle and campaign.used + seconds <= time.monotonic()
+            if most and is_due and person in (None, campaign.person):
+                most -= 1
                 del self._campaigns[key]
                 await campaign.close()
 
