@@ -276,7 +276,7 @@ class Siege:
                         break
             finally:
                 answer.close()
-            self.counts[f"answers {answer.status_code // 100}xx"] += 1
+            self.counts[f"answers {answer.status_code}"] += 1
             if answer.status_code >= 500:
                 self.counts[f"500 of {method} {re.sub(r'[0-9a-f-]{36}', 'ID', path)[:60]}"] += 1
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
