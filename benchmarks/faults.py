@@ -1,16 +1,16 @@
 """What breaks under players, and what comes of it: processes, database, connections, disk, clock, models, versions.
 
     python benchmarks/faults.py --quick               a few of each
-    python benchmarks/faults.py                       100 kills, 20 of the others
+    python benchmarks/faults.py                       100 kills, 5 or 20 of the others
     python benchmarks/faults.py --only kill cut
 
 Two processes of `questbook web` serve one home, and players play on meanwhile as those of `load.py` do; whose process
-does not answer goes to the other one. For each fault: how often it came, turns that were played, and the seconds from
-its end (a kill: from the kill) until all whom it concerned were shown their page, and had played a turn to its end.
-For a kill these are the players of the killed process, whose campaigns the other one takes over. `stuck` is a turn that
-did not come to its end in two minutes. What a process took and the story has not afterwards is `lost`, what is there
-twice `doubled`, a word of another player anywhere `foreign`, a story that cannot be read at the end `unreadable`.
-Nothing leaves this machine.
+does not answer goes to the other one. For each fault: how often it came (no more of it after `--limit`), turns that
+were played, and the seconds from its end (a kill: from the kill) until all whom it concerned were shown their page, and
+had played a turn to its end. For a kill these are the players of the killed process, whose campaigns the other one
+takes over. `stuck` is a turn that did not come to its end in two minutes. What a process took and the story has not
+afterwards is `lost`, what is there twice `doubled`, a word of another player anywhere `foreign`, and so is a page of
+another's campaign; a story that cannot be read at the end is `unreadable`. Nothing leaves this machine.
 
 - kill: SIGKILL of a process at any moment; it is started again. On PostgreSQL and on files.
 - database: PostgreSQL is stopped (in turn: all sessions ended, or as in a crash), and started a second later.
@@ -71,20 +71,31 @@ class Outcome(NamedTuple):
     waits: list[float]
 
 
+class Extent(NamedTuple):
+    """How many play while something breaks, how often it does, and after how many seconds no more of it comes."""
+
+    players: int
+    times: int
+    seconds: float
+
+
 Faults = AsyncIterator[tuple[str, Outcome]]
 
 
 async def _broken(
-    home: str, players: int, times: int, fault: Callable[[Scene, Proxy | None, int], Awaitable[None]], **options: Any
+    home: str, extent: Extent, fault: Callable[[Scene, Proxy | None, int], Awaitable[None]], **options: Any
 ) -> Outcome:
-    async with scene(home, players, **options) as (shown, proxy):
-        for number in range(times):
+    async with scene(home, extent.players, **options) as (shown, proxy):
+        ends = time.monotonic() + extent.seconds
+        for number in range(extent.times):
+            if time.monotonic() > ends:
+                break
             await asyncio.sleep(random.random())
             await fault(shown, proxy, number)
     return Outcome(shown.counts, shown.opens, shown.waits)
 
 
-async def kill(players: int, times: int) -> Faults:
+async def kill(extent: Extent) -> Faults:
     """Kill a process, now this one and now that."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -96,10 +107,10 @@ async def kill(players: int, times: int) -> Faults:
         await victim.start()
 
     for home in ("postgres", "sqlite"):
-        yield f"kill, {home}", await _broken(home, players, times, fault)
+        yield f"kill, {home}", await _broken(home, extent, fault)
 
 
-async def database(players: int, times: int) -> Faults:
+async def database(extent: Extent) -> Faults:
     """Stop PostgreSQL and start it again."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -109,10 +120,10 @@ async def database(players: int, times: int) -> Faults:
         await asyncio.to_thread(shown.database.start)
         await shown.goes_on(time.monotonic())
 
-    yield "database stopped", await _broken("postgres", players, times, fault)
+    yield "database stopped", await _broken("postgres", extent, fault)
 
 
-async def cut_off(players: int, times: int) -> Faults:
+async def cut_off(extent: Extent) -> Faults:
     """Cut connections in three ways."""
 
     async def ended(shown: Scene, _: Proxy | None, __: int) -> None:
@@ -131,10 +142,10 @@ async def cut_off(players: int, times: int) -> Faults:
         await shown.goes_on(time.monotonic())
 
     for name, fault in (("sessions ended", ended), ("connections cut", dropped), ("connections silent", silent)):
-        yield name, await _broken("postgres", players, times, fault)
+        yield name, await _broken("postgres", extent, fault)
 
 
-async def disk(players: int, times: int) -> Faults:
+async def disk(extent: Extent) -> Faults:
     """Fill the disk of the home for a while."""
     for home, megabytes in (("sqlite", 64), ("postgres", 400)):
         with small_disk(megabytes) as place:
@@ -153,10 +164,10 @@ async def disk(players: int, times: int) -> Faults:
                     await asyncio.to_thread(shown.database.start)
                 await shown.goes_on(time.monotonic())
 
-            yield f"disk full, {home}", await _broken(home, players, times, fault, parent=place)
+            yield f"disk full, {home}", await _broken(home, extent, fault, parent=place)
 
 
-async def clock(players: int, times: int) -> Faults:
+async def clock(extent: Extent) -> Faults:
     """Set the clock of one process back, and let it take over what the other one has played."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -177,7 +188,7 @@ async def clock(players: int, times: int) -> Faults:
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "sitecustomize.py").write_text(_CLOCK)
         for home in ("postgres", "sqlite"):
-            outcome = await _broken(home, players, times, fault, environment={"PYTHONPATH": directory})
+            outcome = await _broken(home, extent, fault, environment={"PYTHONPATH": directory})
             yield f"clock set back, {home}", outcome
 
 
@@ -192,7 +203,7 @@ class Storm(Loopback):
         return self.bad() if self.bad is not None and random.random() < 0.7 else good
 
 
-async def model(players: int, times: int) -> Faults:
+async def model(extent: Extent) -> Faults:
     """Let the model refuse, hang, and break off."""
     now = {"headers": {"Retry-After": "0"}}
     kinds = {
@@ -211,7 +222,7 @@ async def model(players: int, times: int) -> Faults:
         with FakeOpenAI(storm) as server:
             short = {"QUESTBOOK_MODEL_TIMEOUT": "2", "QUESTBOOK_UPDATE_TIMEOUT": "3"}
             environment = ENVIRONMENT | short | {"OPENAI_BASE_URL": server.url}
-            outcome = await _broken("postgres", players, times, fault, environment=environment)
+            outcome = await _broken("postgres", extent, fault, environment=environment)
         outcome.counts["foreign"] += storm.counts["foreign"]
         yield name, outcome
 
@@ -298,15 +309,16 @@ KINDS = ("kill", "database", "cut", "disk", "clock", "model", "versions")
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
-    players, few = arguments.players, 2 if arguments.quick else 20
     short = 1 if arguments.quick else 5
+    often = Extent(arguments.players, 2 if arguments.quick else 20, arguments.limit)
+    seldom = often._replace(times=short)
     all_of = {
-        "kill": kill(players, 5 if arguments.quick else 100),
-        "database": database(players, few),
-        "cut": cut_off(players, few),
-        "disk": disk(players, short),
-        "clock": clock(players, short),
-        "model": model(players, short),
+        "kill": kill(often._replace(times=5 if arguments.quick else 100)),
+        "database": database(often),
+        "cut": cut_off(often),
+        "disk": disk(seldom),
+        "clock": clock(seldom),
+        "model": model(seldom),
         "versions": versions(short, arguments.old),
     }
     outcomes: dict[str, Outcome] = {}
@@ -351,6 +363,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="5 kills, 1 or 2 of the others")
     parser.add_argument("--players", type=int, default=4)
     parser.add_argument("--only", nargs="+", choices=KINDS, help="only these faults")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds in which a fault comes (default: 1200)")
     parser.add_argument("--old", default="HEAD~200", help="the older version, a commit (default: HEAD~200)")
     outcomes = asyncio.run(measure(parser.parse_args()))
     table(outcomes)

@@ -201,7 +201,7 @@ class Player:
         self.told: list[str] = []  # the words of turns that a process took, in their order
         self.opened = 0.0  # when a page was shown last
         self._after, self._cookies = "0", dict[str, str]()
-        self.web = httpx.AsyncClient(verify=_TLS, timeout=60, headers={"sec-fetch-site": "same-origin"})
+        self.web = httpx.AsyncClient(verify=_TLS, timeout=120, headers={"sec-fetch-site": "same-origin"})
 
     @property
     def path(self) -> str:
@@ -345,7 +345,8 @@ class Player:
                 if is_full := _FULL in str(error):
                     self.counts["full"] += 1
                 else:
-                    self.counts[f"because {'the connection broke' if is_gone else str(error)[:110]}"] += 1
+                    said = f"the connection broke: {type(error).__name__}" if is_gone else str(error)[:110]
+                    self.counts[f"because {said}"] += 1
                 if is_gone or is_busy:
                     self.go_to_next()
                 await asyncio.sleep((_PAUSE_IF_FULL if is_full else _PAUSE) * random.uniform(0.5, 1.5))
