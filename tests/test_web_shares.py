@@ -1,9 +1,11 @@
 """Several people on one server: nobody can take all places, and a name that nobody has played takes none."""
 
 import asyncio
+import re
 import time
 from contextlib import suppress
 
+import httpx
 import pytest
 from conftest import MIRA as CHARACTER
 from held import hold_campaign
@@ -226,6 +228,34 @@ async def test_of_who_has_most_a_campaign_that_is_replying_goes_last(pool, monke
     await pool.get(asking("POST", "bob"), "bay", GAME, "bob")
     assert await pool.get(asking("POST"), "isle", GAME, "ann") is replying
     assert [update async for update in later.updates(later.number)] == [], "it was closed"
+
+
+async def test_a_page_that_is_made_while_its_turn_ends_shows_the_turn_and_hears_its_end(tmp_path, monkeypatch):
+    app = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path))
+    await play_to(FileHome(tmp_path), MIRA)
+    campaign, ends = await app.state.page.pool.get(asking("POST"), "isle", GAME, "ann"), asyncio.Event()
+    read = campaign.game.saved_game
+
+    async def reply():
+        yield ReplyPiece("The dragon", "a")
+        await ends.wait()
+
+    async def saved_game():
+        saved = await read()
+        ends.set()
+        while campaign.live is not None:
+            await asyncio.sleep(0.01)
+        return saved
+
+    await campaign.play(reply(), "I knock.")
+    monkeypatch.setattr(campaign.game, "saved_game", saved_game)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
+        page = (await web.get("/c/isle/")).text
+        assert '<blockquote class="player">I knock.' in page.partition('id="live"')[2]
+        after = re.search(r'data-number="([0-9]+)"', page)[1]
+        heard = await web.get(f"/c/isle/events?after={after}&brief=1")
+    assert "event: pages" in heard.text
+    await app.state.page.pool.close()
 
 
 async def test_a_companion_that_is_opened_again_has_its_own_settings(pool):
