@@ -35,7 +35,7 @@ _WORD = re.compile(r"zq([a-z]{3})w[a-z]{3}", re.IGNORECASE)
 _TLS = ssl.create_default_context()  # made once: reading the certificates takes longer than a turn
 _PAUSE = 0.1  # seconds before something refused is tried again
 _PAUSE_IF_FULL = 1.0
-_FULL = "campaigns are open here"  # so a process says that it has no place
+_FULL = re.compile("campaigns are (being opened|open) here")  # so a process says that it has no place
 _START_SECONDS = 120.0
 _GRACE_SECONDS = 60.0  # in which a turn that a process took may still come to its end
 _ISSUER, _AUDIENCE, _SECRET = "https://login.example.org", "questbook", secrets.token_hex(32)
@@ -342,7 +342,7 @@ class Player:
             except (TurnFailedError, httpx.HTTPError) as error:
                 is_new, is_gone = False, isinstance(error, httpx.HTTPError)
                 is_busy = "is open in another" in str(error)
-                if is_full := _FULL in str(error):
+                if is_full := bool(_FULL.search(str(error))):
                     self.counts["full"] += 1
                 else:
                     said = f"the connection broke: {type(error).__name__}" if is_gone else str(error)[:110]

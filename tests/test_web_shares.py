@@ -300,6 +300,25 @@ async def test_when_all_places_are_taken_only_the_campaign_gives_way_that_was_un
     assert len(pool) == 3
 
 
+async def test_who_waits_too_long_for_another_campaign_to_be_opened_is_refused_and_may_ask_again(pool, monkeypatch):
+    monkeypatch.setattr(campaign_pool, "_PATIENCE_SECONDS", 0.05)
+    read, is_there = campaign_pool.settings_of, asyncio.Event()
+
+    async def slow(*place):
+        await is_there.wait()
+        return await read(*place)
+
+    monkeypatch.setattr(campaign_pool, "settings_of", slow)
+    first = asyncio.create_task(pool.get(asking("POST"), "isle", GAME, "ann"))
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError, match="being opened"):
+        async with asyncio.timeout(5):
+            await pool.get(asking("POST"), "reef", GAME, "ann")
+    is_there.set()
+    assert (await first).game.context.campaign == "isle"
+    assert (await pool.get(asking("POST"), "reef", GAME, "ann")).game.context.campaign == "reef"
+
+
 async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):
     model.queue("interview", ModelError("The model is busy."))
     await play_to(FileHome(tmp_path), "I'm Mira.", answer=True)

@@ -9,8 +9,8 @@ Beside its story each campaign has a record: whether it was put away, its own se
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from langgraph.store.base import PutOp
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -78,6 +78,7 @@ def _place(user: str, campaign: str) -> tuple[str, ...]:
 
 GAME, COMPANION = "dungeon_master", "companion"
 _MOST_OPEN = 40
+_PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
 _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a request uses
 
@@ -108,7 +109,7 @@ class CampaignPool:
         a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
-            BusyError: Too many are open, and nobody has more than who asks.
+            BusyError: Too many are open, and nobody has more than who asks; or too many are being opened.
             TooMuchError: Too many are open for who asks.
             CampaignBusyError: A terminal plays it.
             HTTPException: It is not open, and the server is about to stop.
@@ -116,7 +117,7 @@ class CampaignPool:
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
-            async with self._opening:
+            async with self._turn_to_open():
                 if (campaign := self._campaigns.get(key)) is None:
                     self.drain.check()  # to open one may answer what was left without a reply
                     context = await self._context_of(name, machine, owner)
@@ -172,6 +173,18 @@ class CampaignPool:
             self._sweeper.cancel()
         await asyncio.gather(*(campaign.close() for campaign in self._campaigns.values()))
         self._campaigns = {}
+
+    @asynccontextmanager
+    async def _turn_to_open(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._opening.acquire()
+        except TimeoutError as error:
+            raise BusyError("Too many campaigns are being opened here. Try again in a moment.") from error
+        try:
+            yield
+        finally:
+            self._opening.release()
 
     async def _sweep(self) -> None:
         while True:
