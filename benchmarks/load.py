@@ -225,25 +225,27 @@ def of(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(round(share * len(values)), len(values) - 1)] if values else 0.0
 
 
+def row(setup: Setup, done: Measured) -> str:
+    """Return a row of the table, p50 / p95 / p99."""
+    waits = [" / ".join(f"{of(values, p):.2f}" for p in (0.5, 0.95, 0.99)) for values in zip(*done.turns, strict=True)]
+    number = max(len(done.turns), 1)
+    cut = f", cut off: {done.counts['not played']:,} not played" if done.counts["not played"] else ""
+    cells = [
+        _CALLED[setup.who], _CALLED[setup.home], setup.processes, setup.model, f"{len(done.turns):,}{cut}",
+        f"{len(done.turns) / done.seconds:.1f}", *(waits or 3 * ["–"]), f"{1000 * done.cpu / number:.0f}",
+        f"{1000 * done.database_cpu / number:.0f}", f"{done.bytes / number / 1024:.1f}",
+        ", ".join(str(done.counts[name]) for name in _MUST_BE_0),
+    ]  # fmt: skip
+    return f"| {' | '.join(map(str, cells))} |"
+
+
 def table(all_of: dict[Setup, Measured]) -> None:
     """Print a table, p50 / p95 / p99."""
     print("\n| | home | processes | model | turns | turns/s | s to the first token | s to the reply's end", end="")
     print(" | s to the notes' end | CPU ms a turn | PostgreSQL's | KB a turn | errors, lost, doubled, foreign |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for setup, done in all_of.items():
-        waits = [
-            " / ".join(f"{of(values, p):.2f}" for p in (0.5, 0.95, 0.99)) for values in zip(*done.turns, strict=True)
-        ]
-        number = max(len(done.turns), 1)
-        cpu = f"{1000 * done.cpu / number:.0f} | {1000 * done.database_cpu / number:.0f}"
-        faults = ", ".join(str(done.counts[name]) for name in _MUST_BE_0)
-        cut = f", cut off: {done.counts['not played']} not played" if done.counts["not played"] else ""
-        who, home = _CALLED[setup.who], _CALLED[setup.home]
-        print(
-            f"| {who} | {home} | {setup.processes} | {setup.model} | {len(done.turns):,}{cut}"
-            f" | {len(done.turns) / done.seconds:.1f} | {' | '.join(waits or 3 * ['–'])} | {cpu}"
-            f" | {done.bytes / number / 1024:.1f} | {faults} |"
-        )
+        print(row(setup, done))
 
 
 def figures(setup: Setup, done: Measured) -> None:
@@ -274,7 +276,7 @@ async def measure_all(arguments: argparse.Namespace) -> dict[Setup, Measured]:
             done = await measure(*size, None)
         all_of[setup] = done
         said = ", ".join(f"{name}: {number}" for name, number in done.counts.items() if number)
-        print(f"# {' '.join(map(str, setup))}: {len(done.turns)} turns in {done.seconds:.0f} s; {said}", flush=True)
+        print(f"# {row(setup, done)} {done.seconds:.0f} s; {said}", flush=True)
     return all_of
 
 
