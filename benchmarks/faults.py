@@ -20,9 +20,10 @@ another's campaign; a story that cannot be read at the end is `unreadable`. Noth
 - clock: the clock of a process is set back by an hour (`time.time`), and the other process is killed.
 - model: of the model's answers most are 429, 503, nothing at all, a stream that falls silent, is cut, or ends politely
   in the middle, for four seconds each.
-- versions: a database that a newer version made, whose tables this one may read, and may not; and on files the version
-  of `--old` and this one take turns in one campaign. A turn that the older one refuses, since it does not know a newer
-  version's files, is not played; all others must be in the story.
+- versions: a database that a newer version made, whose tables this one may read, and may not; a rolling upgrade from
+  the version of `--old`, and back, in which one process after the other ends well and comes back as the other version;
+  and on files the version of `--older` and this one take turns in one campaign. A turn that the older one refuses,
+  since it does not know a newer version's files, is not played; all others must be in the story.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -53,6 +54,7 @@ from page_players import ROOT, Player, campaign_of, page, sentence, user_of, wor
 
 _MUST_BE_0 = ("lost", "doubled", "foreign", "stuck", "unreadable")
 _DOWN_SECONDS = 1.0
+_OLD = "3376a2ed"  # the first commit with databases and tokens of an issuer
 _CLOCK = """
 import signal, time
 
@@ -227,14 +229,33 @@ async def model(extent: Extent) -> Faults:
         yield name, outcome
 
 
-async def versions(times: int, old: str) -> Faults:
-    """Let two versions use one home."""
+async def versions(extent: Extent, old: str, older: str) -> Faults:
+    """Let two versions use one home: `old` in a rolling upgrade and back, `older` in turns."""
     yield "a newer database", await _newer_database()
+    async with _checkout(old) as tree:
+
+        async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
+            changed = shown.processes[number % 2]
+            concerned = shown.at(changed)
+            await asyncio.to_thread(changed.end, signal.SIGTERM)
+            changed.tree = ROOT if number // 2 % 2 else tree
+            await changed.start()
+            await shown.goes_on(time.monotonic(), concerned)
+
+        for home in ("postgres", "sqlite"):
+            whole = extent._replace(times=max(extent.times, 4))  # both become the older one, and this one again
+            yield f"rolling upgrade from {old} and back, {home}", await _broken(home, whole, fault)
+    async with _checkout(older) as tree:
+        yield f"two versions, sqlite, {older}", await _in_turns(tree.parent, tree, max(extent.times, 2))
+
+
+@asynccontextmanager
+async def _checkout(commit: str) -> AsyncIterator[Path]:
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory) / "old"
-        await asyncio.to_thread(_git, "worktree", "add", "--detach", str(tree), old)
+        await asyncio.to_thread(_git, "worktree", "add", "--detach", str(tree), commit)
         try:
-            yield f"two versions, sqlite, {old}", await _in_turns(Path(directory), tree, max(times, 2))
+            yield tree
         finally:
             await asyncio.to_thread(_git, "worktree", "remove", "--force", str(tree))
 
@@ -257,7 +278,7 @@ async def _newer_database() -> Outcome:
             try:
                 await process.start()
                 player.urls = [process.url]
-                has_played = await player.play(1, time.monotonic() + 20) is not None
+                has_played = await player.play(1, time.monotonic() + 60) is not None
             except RuntimeError:
                 has_played = False
             finally:
@@ -319,7 +340,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
         "disk": disk(seldom),
         "clock": clock(seldom),
         "model": model(seldom),
-        "versions": versions(short, arguments.old),
+        "versions": versions(seldom, arguments.old, arguments.older),
     }
     outcomes: dict[str, Outcome] = {}
     for kind, faults in all_of.items():
@@ -364,7 +385,8 @@ def main() -> None:
     parser.add_argument("--players", type=int, default=4)
     parser.add_argument("--only", nargs="+", choices=KINDS, help="only these faults")
     parser.add_argument("--limit", type=float, default=1200.0, help="seconds in which a fault comes (default: 1200)")
-    parser.add_argument("--old", default="HEAD~200", help="the older version, a commit (default: HEAD~200)")
+    parser.add_argument("--old", default=_OLD, help=f"a version that knows databases, a commit (default: {_OLD})")
+    parser.add_argument("--older", default="HEAD~200", help="a version for files alone (default: HEAD~200)")
     outcomes = asyncio.run(measure(parser.parse_args()))
     table(outcomes)
     if any(outcome.counts[each] for outcome in outcomes.values() for each in _MUST_BE_0):

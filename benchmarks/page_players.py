@@ -91,7 +91,7 @@ class Process:
         command: What `python` runs.
         log: File for what it says.
         environment: Further variables; those of this process that begin with QUESTBOOK are left out.
-        tree: The checkout that it runs.
+        tree: The checkout that it runs; another one may be set before it is started again.
     """
 
     def __init__(
@@ -99,8 +99,7 @@ class Process:
     ) -> None:
         further = dict(environment or {})
         keep = {name: value for name, value in os.environ.items() if not name.startswith(("QUESTBOOK", "LANGSMITH"))}
-        path = os.pathsep.join(filter(None, (further.get("PYTHONPATH"), str(tree), os.environ.get("PYTHONPATH"))))
-        self.environment = keep | further | {"PYTHONPATH": path}
+        self.environment = keep | further
         self.command, self.log, self.tree, self.port = list(command), log, tree, 0
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -113,8 +112,10 @@ class Process:
         """Start it, on the port that it had before; return when it answers."""
         before = self.log.stat().st_size if self.log.exists() else 0
         command = [sys.executable, *self.command, "--port", str(self.port)]
+        path = os.pathsep.join(filter(None, (self.environment.get("PYTHONPATH"), str(self.tree))))
+        environment = self.environment | {"PYTHONPATH": path}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
         end = time.monotonic() + _START_SECONDS
         while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:])):
             if self.process.poll() is not None or time.monotonic() > end:
