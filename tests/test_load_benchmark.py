@@ -37,6 +37,19 @@ def test_the_model_counts_prompts_that_have_words_of_two_players(monkeypatch):
     assert model.counts == {"calls": 2, "foreign": 1}
 
 
+def test_a_row_that_was_cut_off_says_how_many_turns_were_not_played(monkeypatch):
+    for folder in ("benchmarks", "tests"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from benchmarks import load
+
+    setup, turns = load.Setup("ours", "postgres", 4, "300ms"), [page_players.Timed(0.5, 1.0, 2.0)]
+    whole = load.Measured(turns, 2.0, 0.1, 0.02, 2048, Counter())
+    assert load.row(setup, whole).startswith("| **ours** | PostgreSQL | 4 | 300ms | 1 | 0.5 | 0.50 / 0.50 / 0.50 |")
+    cut = whole._replace(turns=[], counts=Counter({"not played": 1200, "lost": 2}))
+    assert load.row(setup, cut).startswith("| **ours** | PostgreSQL | 4 | 300ms | 0, cut off: 1,200 not played | 0.0 |")
+    assert load.row(setup, cut).endswith("| 0, 2, 0, 0 |")
+
+
 class Pages(page_players.Player):
     """A player whose pages are given."""
 
