@@ -20,6 +20,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -117,18 +118,15 @@ class Process:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
         end = time.monotonic() + _START_SECONDS
-        while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:])):
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"It did not start: {self.log.read_text()[-2000:]}")
-            await asyncio.sleep(0.05)
-        self.port = int(found[1])
         async with httpx.AsyncClient(verify=_TLS) as web:
-            while True:
-                try:
-                    await web.get(self.url)
-                    return self
-                except httpx.TransportError:
-                    await asyncio.sleep(0.02)
+            while self.process.poll() is None and time.monotonic() < end:
+                if found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:]):
+                    self.port = int(found[1])
+                    with suppress(httpx.TransportError):
+                        await web.get(self.url)
+                        return self
+                await asyncio.sleep(0.02)
+        raise RuntimeError(f"It did not start: {self.log.read_text()[-2000:]}")
 
     def end(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it, as Ctrl-C does, or otherwise."""
