@@ -133,7 +133,7 @@ class Siege:
         self.nobody = httpx.Client(base_url=self.server.url, timeout=30)
         self.token = self._say(self.ann, CAMPAIGN, MIRA)
         self._say(self.ann, CAMPAIGN, f"I write {WORD} on the wall, and go on.")
-        self._say(self.bob, f"/play/u/{quote('bob@example.com', safe='')}/c/isle/", "I'm Ada, an elf wizard.")
+        self.bobs_token = self._say(self.bob, f"/play/u/{quote('bob@example.com', safe='')}/c/isle/", "I'm Ada, an elf wizard.")
         self.thread = self.ann.post("/threads", json={"graph_id": "dungeon_master"}).json()["thread_id"]
         run = {"assistant_id": "dungeon_master", "input": {"messages": [{"role": "user", "content": MIRA}]}}
         self.ann.post(f"/threads/{self.thread}/runs/wait", json=run).raise_for_status()
@@ -204,7 +204,8 @@ class Siege:
         for name, value in parts.items():
             path = path.replace(f"{{{name}}}", quote(str(value), safe="") or "x")
         who = self.dice.choices([self.bob, self.nobody], [4, 1])[0]
-        headers = {"x-questbook-token": self.token} if self.dice.random() < 0.8 else {}
+        token = self.dice.choices([self.bobs_token, self.token, ""], [6, 2, 2])[0]  # bob's comes by the guard
+        headers = {"x-questbook-token": token} if token else {}
         if self.dice.random() < 0.3:
             headers |= dict(self.dice.sample(sorted(_CLAIMS.items()), 2))
         if who is self.nobody and self.dice.random() < 0.5:
