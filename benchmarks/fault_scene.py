@@ -121,7 +121,8 @@ class Scene:
             await asyncio.sleep(0.01)
         self.counts["faults"] += 1
         if waiting:
-            self.opens.append(max(opened.values(), default=end) - since)
+            # Who had their page before the fault was over is counted from the end of their turn.
+            self.opens.append(max(opened.get(player.number, self._last[player.number]) for player in waiting) - since)
             self.waits.append(max(self._last[player.number] for player in waiting) - since)
 
     def at(self, process: Process) -> list[Player]:
