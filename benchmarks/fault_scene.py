@@ -92,7 +92,7 @@ class Scene:
         self.processes, self.database, self.counts = list(processes), database, Counter[str]()
         urls = [process.url for process in processes]
         turned = [urls[number % len(urls) :] + urls[: number % len(urls)] for number in range(players)]
-        self.players = [Player(number, own, self.counts) for number, own in enumerate(turned)]
+        self.players = [Player(number, own, self.counts, players) for number, own in enumerate(turned)]
         self.opens: list[float] = []
         self.waits: list[float] = []
         self._last = dict.fromkeys(range(players), 0.0)
@@ -121,7 +121,8 @@ class Scene:
             await asyncio.sleep(0.01)
         self.counts["faults"] += 1
         if waiting:
-            self.opens.append(max(opened.values(), default=end) - since)
+            # Who had their page before the fault was over is counted from the end of their turn.
+            self.opens.append(max(opened.get(player.number, self._last[player.number]) for player in waiting) - since)
             self.waits.append(max(self._last[player.number] for player in waiting) - since)
 
     def at(self, process: Process) -> list[Player]:
@@ -179,8 +180,9 @@ async def scene(
         processes = []
         logs = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         for number in range(2):
-            processes.append(page(files, logs / f"log{number}", players, further))
-            opened.callback(processes[-1].end)
+            processes.append(page(files, logs / f"log{number}", further))
+            # In a thread: a process that ends well still speaks to the database, and the proxy is in this loop.
+            opened.push_async_callback(asyncio.to_thread, processes[-1].end)
             await processes[-1].start()
         shown = Scene(processes, players, database)
         for player in shown.players:

@@ -1,16 +1,16 @@
 """What breaks under players, and what comes of it: processes, database, connections, disk, clock, models, versions.
 
     python benchmarks/faults.py --quick               a few of each
-    python benchmarks/faults.py                       100 kills, 20 of the others
+    python benchmarks/faults.py                       100 kills, 5 or 20 of the others
     python benchmarks/faults.py --only kill cut
 
 Two processes of `questbook web` serve one home, and players play on meanwhile as those of `load.py` do; whose process
-does not answer goes to the other one. For each fault: how often it came, turns that were played, and the seconds from
-its end (a kill: from the kill) until all whom it concerned were shown their page, and had played a turn to its end.
-For a kill these are the players of the killed process, whose campaigns the other one takes over. `stuck` is a turn that
-did not come to its end in two minutes. What a process took and the story has not afterwards is `lost`, what is there
-twice `doubled`, a word of another player anywhere `foreign`, a story that cannot be read at the end `unreadable`.
-Nothing leaves this machine.
+does not answer goes to the other one. For each fault: how often it came (no more of it after `--limit`), turns that
+were played, and the seconds from its end (a kill: from the kill) until all whom it concerned were shown their page, and
+had played a turn to its end. For a kill these are the players of the killed process, whose campaigns the other one
+takes over. `stuck` is a turn that did not come to its end in two minutes. What a process took and the story has not
+afterwards is `lost`, what is there twice `doubled`, a word of another player anywhere `foreign`, and so is a page of
+another's campaign; a story that cannot be read at the end is `unreadable`. Nothing leaves this machine.
 
 - kill: SIGKILL of a process at any moment; it is started again. On PostgreSQL and on files.
 - database: PostgreSQL is stopped (in turn: all sessions ended, or as in a crash), and started a second later.
@@ -20,9 +20,10 @@ Nothing leaves this machine.
 - clock: the clock of a process is set back by an hour (`time.time`), and the other process is killed.
 - model: of the model's answers most are 429, 503, nothing at all, a stream that falls silent, is cut, or ends politely
   in the middle, for four seconds each.
-- versions: a database that a newer version made, whose tables this one may read, and may not; and on files the version
-  of `--old` and this one take turns in one campaign. A turn that the older one refuses, since it does not know a newer
-  version's files, is not played; all others must be in the story.
+- versions: a database that a newer version made, whose tables this one may read, and may not; a rolling upgrade from
+  the version of `--old`, and back, in which one process after the other ends well and comes back as the other version;
+  and on files the version of `--older` and this one take turns in one campaign. A turn that the older one refuses,
+  since it does not know a newer version's files, is not played; all others must be in the story.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -49,10 +50,11 @@ from database import Database  # noqa: E402
 from fake_openai import FakeOpenAI, cut, hang, hang_midstream, status  # noqa: E402
 from fault_scene import Proxy, Scene, scene, small_disk  # noqa: E402
 from loopback_model import ENVIRONMENT, Loopback  # noqa: E402
-from page_players import ROOT, Player, page, sentence, word_of  # noqa: E402
+from page_players import ROOT, Player, campaign_of, page, sentence, user_of, word_of  # noqa: E402
 
 _MUST_BE_0 = ("lost", "doubled", "foreign", "stuck", "unreadable")
 _DOWN_SECONDS = 1.0
+_OLD = "3376a2ed"  # the first commit with databases and tokens of an issuer
 _CLOCK = """
 import signal, time
 
@@ -71,20 +73,31 @@ class Outcome(NamedTuple):
     waits: list[float]
 
 
+class Extent(NamedTuple):
+    """How many play while something breaks, how often it does, and after how many seconds no more of it comes."""
+
+    players: int
+    times: int
+    seconds: float
+
+
 Faults = AsyncIterator[tuple[str, Outcome]]
 
 
 async def _broken(
-    home: str, players: int, times: int, fault: Callable[[Scene, Proxy | None, int], Awaitable[None]], **options: Any
+    home: str, extent: Extent, fault: Callable[[Scene, Proxy | None, int], Awaitable[None]], **options: Any
 ) -> Outcome:
-    async with scene(home, players, **options) as (shown, proxy):
-        for number in range(times):
+    async with scene(home, extent.players, **options) as (shown, proxy):
+        ends = time.monotonic() + extent.seconds
+        for number in range(extent.times):
+            if time.monotonic() > ends:
+                break
             await asyncio.sleep(random.random())
             await fault(shown, proxy, number)
     return Outcome(shown.counts, shown.opens, shown.waits)
 
 
-async def kill(players: int, times: int) -> Faults:
+async def kill(extent: Extent) -> Faults:
     """Kill a process, now this one and now that."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -96,10 +109,10 @@ async def kill(players: int, times: int) -> Faults:
         await victim.start()
 
     for home in ("postgres", "sqlite"):
-        yield f"kill, {home}", await _broken(home, players, times, fault)
+        yield f"kill, {home}", await _broken(home, extent, fault)
 
 
-async def database(players: int, times: int) -> Faults:
+async def database(extent: Extent) -> Faults:
     """Stop PostgreSQL and start it again."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -109,10 +122,10 @@ async def database(players: int, times: int) -> Faults:
         await asyncio.to_thread(shown.database.start)
         await shown.goes_on(time.monotonic())
 
-    yield "database stopped", await _broken("postgres", players, times, fault)
+    yield "database stopped", await _broken("postgres", extent, fault)
 
 
-async def cut_off(players: int, times: int) -> Faults:
+async def cut_off(extent: Extent) -> Faults:
     """Cut connections in three ways."""
 
     async def ended(shown: Scene, _: Proxy | None, __: int) -> None:
@@ -131,10 +144,10 @@ async def cut_off(players: int, times: int) -> Faults:
         await shown.goes_on(time.monotonic())
 
     for name, fault in (("sessions ended", ended), ("connections cut", dropped), ("connections silent", silent)):
-        yield name, await _broken("postgres", players, times, fault)
+        yield name, await _broken("postgres", extent, fault)
 
 
-async def disk(players: int, times: int) -> Faults:
+async def disk(extent: Extent) -> Faults:
     """Fill the disk of the home for a while."""
     for home, megabytes in (("sqlite", 64), ("postgres", 400)):
         with small_disk(megabytes) as place:
@@ -153,10 +166,10 @@ async def disk(players: int, times: int) -> Faults:
                     await asyncio.to_thread(shown.database.start)
                 await shown.goes_on(time.monotonic())
 
-            yield f"disk full, {home}", await _broken(home, players, times, fault, parent=place)
+            yield f"disk full, {home}", await _broken(home, extent, fault, parent=place)
 
 
-async def clock(players: int, times: int) -> Faults:
+async def clock(extent: Extent) -> Faults:
     """Set the clock of one process back, and let it take over what the other one has played."""
 
     async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
@@ -177,7 +190,7 @@ async def clock(players: int, times: int) -> Faults:
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "sitecustomize.py").write_text(_CLOCK)
         for home in ("postgres", "sqlite"):
-            outcome = await _broken(home, players, times, fault, environment={"PYTHONPATH": directory})
+            outcome = await _broken(home, extent, fault, environment={"PYTHONPATH": directory})
             yield f"clock set back, {home}", outcome
 
 
@@ -192,7 +205,7 @@ class Storm(Loopback):
         return self.bad() if self.bad is not None and random.random() < 0.7 else good
 
 
-async def model(players: int, times: int) -> Faults:
+async def model(extent: Extent) -> Faults:
     """Let the model refuse, hang, and break off."""
     now = {"headers": {"Retry-After": "0"}}
     kinds = {
@@ -211,19 +224,38 @@ async def model(players: int, times: int) -> Faults:
         with FakeOpenAI(storm) as server:
             short = {"QUESTBOOK_MODEL_TIMEOUT": "2", "QUESTBOOK_UPDATE_TIMEOUT": "3"}
             environment = ENVIRONMENT | short | {"OPENAI_BASE_URL": server.url}
-            outcome = await _broken("postgres", players, times, fault, environment=environment)
+            outcome = await _broken("postgres", extent, fault, environment=environment)
         outcome.counts["foreign"] += storm.counts["foreign"]
         yield name, outcome
 
 
-async def versions(times: int, old: str) -> Faults:
-    """Let two versions use one home."""
+async def versions(extent: Extent, old: str, older: str) -> Faults:
+    """Let two versions use one home: `old` in a rolling upgrade and back, `older` in turns."""
     yield "a newer database", await _newer_database()
+    async with _checkout(old) as tree:
+
+        async def fault(shown: Scene, _: Proxy | None, number: int) -> None:
+            changed = shown.processes[number % 2]
+            concerned = shown.at(changed)
+            await asyncio.to_thread(changed.end, signal.SIGTERM)
+            changed.tree = ROOT if number // 2 % 2 else tree
+            await changed.start()
+            await shown.goes_on(time.monotonic(), concerned)
+
+        for home in ("postgres", "sqlite"):
+            whole = extent._replace(times=max(extent.times, 4))  # both become the older one, and this one again
+            yield f"rolling upgrade from {old} and back, {home}", await _broken(home, whole, fault)
+    async with _checkout(older) as tree:
+        yield f"two versions, sqlite, {older}", await _in_turns(tree.parent, tree, max(extent.times, 2))
+
+
+@asynccontextmanager
+async def _checkout(commit: str) -> AsyncIterator[Path]:
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory) / "old"
-        await asyncio.to_thread(_git, "worktree", "add", "--detach", str(tree), old)
+        await asyncio.to_thread(_git, "worktree", "add", "--detach", str(tree), commit)
         try:
-            yield f"two versions, sqlite, {old}", await _in_turns(Path(directory), tree, max(times, 2))
+            yield tree
         finally:
             await asyncio.to_thread(_git, "worktree", "remove", "--force", str(tree))
 
@@ -241,12 +273,12 @@ async def _newer_database() -> Outcome:
             change = "UPDATE questbook_meta SET value = %s WHERE key = %s"
             for key, value in (("schema", "99"), ("oldest_reader", oldest)):
                 server.execute(change, value, key, name=url.partition("?")[0].rpartition("/")[2])
-            process = page(Path(directory), Path(directory) / f"log{number}", 1, {"QUESTBOOK_DATABASE": url})
+            process = page(Path(directory), Path(directory) / f"log{number}", {"QUESTBOOK_DATABASE": url})
             player = Player(0, ["http://127.0.0.1:9"], counts)
             try:
                 await process.start()
                 player.urls = [process.url]
-                has_played = await player.play(1, time.monotonic() + 20) is not None
+                has_played = await player.play(1, time.monotonic() + 60) is not None
             except RuntimeError:
                 has_played = False
             finally:
@@ -271,8 +303,9 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
     for turn in range(1, 2 * times + 1):
         version = tree if turn % 2 else ROOT
         done = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "questbook.graphs.terminal", "play", "--campaign", "p0",
-            cwd=version, env=keep | {"PYTHONPATH": str(version), "QUESTBOOK_HOME": str(home)},
+            sys.executable, "-m", "questbook.graphs.terminal", "play",
+            "--campaign", campaign_of(0), cwd=version,
+            env=keep | {"PYTHONPATH": str(version), "QUESTBOOK_HOME": str(home), "QUESTBOOK_USER": user_of(0)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         _, problem = await done.communicate(f"{sentence(0, turn)}\n".encode())
@@ -283,7 +316,7 @@ async def _in_turns(place: Path, tree: Path, times: int) -> Outcome:
         else:  # an older version may refuse what it does not know, and must say so
             counts[f"because {problem.decode().strip()[-110:]}"] += 1
             counts["refused" if b"newer version" in problem else "stuck"] += 1
-    process = await page(home, place / "log", 1).start()
+    process = await page(home, place / "log").start()
     player.urls = [process.url]
     try:
         await player.check()
@@ -297,16 +330,17 @@ KINDS = ("kill", "database", "cut", "disk", "clock", "model", "versions")
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
-    players, few = arguments.players, 2 if arguments.quick else 20
     short = 1 if arguments.quick else 5
+    often = Extent(arguments.players, 2 if arguments.quick else 20, arguments.limit)
+    seldom = often._replace(times=short)
     all_of = {
-        "kill": kill(players, 5 if arguments.quick else 100),
-        "database": database(players, few),
-        "cut": cut_off(players, few),
-        "disk": disk(players, short),
-        "clock": clock(players, short),
-        "model": model(players, short),
-        "versions": versions(short, arguments.old),
+        "kill": kill(often._replace(times=5 if arguments.quick else 100)),
+        "database": database(often),
+        "cut": cut_off(often),
+        "disk": disk(seldom),
+        "clock": clock(seldom),
+        "model": model(seldom),
+        "versions": versions(seldom, arguments.old, arguments.older),
     }
     outcomes: dict[str, Outcome] = {}
     for kind, faults in all_of.items():
@@ -315,17 +349,23 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Outcome]:
         async for name, outcome in faults:
             outcomes[name] = outcome
             said = [f"{number} times {text}" for text, number in outcome.counts.most_common() if " " in text and number]
-            print(f"# {name}: {outcome.counts['turns']} turns; {'; '.join(said[:6])}", flush=True)
+            print(f"# {row(name, outcome)} {'; '.join(said[:6])}", flush=True)
     return outcomes
 
 
+def row(name: str, outcome: Outcome) -> str:
+    counts, *took = outcome
+    seconds = " | ".join(f"{median(each):.2f}, {max(each):.2f}" if each else "–" for each in took)
+    faults = " | ".join(str(counts[each]) for each in _MUST_BE_0)
+    return f"| {name} | {counts['faults']} | {counts['turns']:,} | {seconds} | {faults} |"
+
+
 def table(outcomes: dict[str, Outcome]) -> None:
-    print("\n| fault | times | turns | s to a page: median, most | s to a turn | ", " | ".join(_MUST_BE_0), " |")
+    seconds = "s to a page: median, most | s to a turn: median, most"
+    print(f"\n| fault | times | turns | {seconds} | {' | '.join(_MUST_BE_0)} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name, (counts, *took) in outcomes.items():
-        seconds = " | ".join(f"{median(each):.2f}, {max(each):.2f}" if each else "–" for each in took)
-        faults = " | ".join(str(counts[each]) for each in _MUST_BE_0)
-        print(f"| {name} | {counts['faults']} | {counts['turns']} | {seconds} | {faults} |")
+    for name, outcome in outcomes.items():
+        print(row(name, outcome))
     print()
     for name, (counts, *took) in outcomes.items():
         key = "faults_" + "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
@@ -344,7 +384,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="5 kills, 1 or 2 of the others")
     parser.add_argument("--players", type=int, default=4)
     parser.add_argument("--only", nargs="+", choices=KINDS, help="only these faults")
-    parser.add_argument("--old", default="HEAD~200", help="the older version, a commit (default: HEAD~200)")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds in which a fault comes (default: 1200)")
+    parser.add_argument("--old", default=_OLD, help=f"a version that knows databases, a commit (default: {_OLD})")
+    parser.add_argument("--older", default="HEAD~200", help="a version for files alone (default: HEAD~200)")
     outcomes = asyncio.run(measure(parser.parse_args()))
     table(outcomes)
     if any(outcome.counts[each] for outcome in outcomes.values() for each in _MUST_BE_0):

@@ -1,22 +1,25 @@
 """Many players at once over HTTP: turns a second, waiting, CPU and bytes a turn, and what may never happen.
 
-    python benchmarks/load.py                                  200 players of 20 turns: hours
+    python benchmarks/load.py                                  200 players of 20 turns: at most 2 hours
     python benchmarks/load.py --players 10 --turns 5           some minutes
     python benchmarks/load.py --homes postgres --processes 4 --models offline --peers none
 
-Ours is `questbook web`, as a person starts it, with a token for each player and a campaign for each; the peer is a bare
-MessagesState graph on LangGraph's own checkpointer (`bare_graph.py`), served over HTTP in the same run. Both play on
-files (SQLite, and FAISS for ours) and on PostgreSQL, in one process and in four, to which campaigns are hashed; with a
-model that costs nothing, and with one on this machine that begins to answer after 300 ms. A player loads the page, says
-something, reads the stream to the end of the notes, and goes on at once: no pauses, so that what is measured is what
-the processes can do. Whoever finds no place in a process (it opens 40 campaigns) tries again after a second; this is
-counted as `full`, and its waiting is part of the turn.
+Ours is `questbook web`, as a person starts it. Each player is a user of their own, signed in with a token, and has a
+campaign; after each turn they ask for another's, of which they must be shown nothing. The peer is a bare MessagesState
+graph on LangGraph's own checkpointer (`bare_graph.py`), served over HTTP in the same run. Both play on files (SQLite,
+and FAISS for ours) and on PostgreSQL, in one process and in four, to which campaigns are hashed; with a model that
+costs nothing, and with one on this machine that begins to answer after 300 ms. A player loads the page, says something,
+reads the stream to the end of the notes, and goes on at once: no pauses, so that what is measured is what the processes
+can do. Whoever finds no place in a process (it opens 40 campaigns) tries again after a second; this is counted as
+`full`, and its waiting is part of the turn. The limits of one address and of one person are lifted, since all come from
+one address. In each row turns begin for at most five minutes (`--limit`), and those that have begun may end; a row that
+was cut off says how many turns were not played.
 
 Times are of the whole run, first turns and the making of characters included. CPU is that of the processes, and of all
 of PostgreSQL's. Bytes are what the home grew by, write-ahead logs of SQLite included and PostgreSQL's not. Afterwards
 each player's story, pages and last prompt are read: a turn that a process took and the story has not is `lost`, one
-that is there twice `doubled`, and a word of another player in a stream, on a page or in a prompt is `foreign`. Nothing
-leaves this machine. The last lines are `name: value unit`.
+that is there twice `doubled`; a word of another player in a stream, on a page or in a prompt is `foreign`, and so is
+any page of another's campaign that is shown. Nothing leaves this machine. The last lines are `name: value unit`.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ _HERE = Path(__file__).parent
 _CHECKED_AT_ONCE = 8
 _CHECK_SECONDS = 120.0
 _MUST_BE_0 = ("errors", "lost", "doubled", "foreign")
+_CALLED = {"ours": "**ours**", "bare": "bare graph", "sqlite": "files", "postgres": "PostgreSQL"}
 
 
 class Setup(NamedTuple):
@@ -145,7 +149,7 @@ async def measure(setup: Setup, players: int, turns: int, limit: float, database
         home.mkdir()
         place = "" if database is None else await (database.new() if setup.who == "ours" else database.new_bare())
         async with loopback(MODELS[setup.model], counts) as model:
-            processes = [_process(setup, number, home, place, players, model) for number in range(setup.processes)]
+            processes = [_process(setup, number, home, place, model) for number in range(setup.processes)]
             try:
                 for process in processes:
                     await process.start()
@@ -158,10 +162,10 @@ async def measure(setup: Setup, players: int, turns: int, limit: float, database
     return done
 
 
-def _process(setup: Setup, number: int, home: Path, place: str, players: int, model: dict[str, str]) -> Process:
+def _process(setup: Setup, number: int, home: Path, place: str, model: dict[str, str]) -> Process:
     log = home.parent / f"log{number}"
     if setup.who == "ours":
-        return page(home, log, players, model | ({"QUESTBOOK_DATABASE": place} if place else {}))
+        return page(home, log, model | ({"QUESTBOOK_DATABASE": place} if place else {}))
     name = model.get("QUESTBOOK_MODEL", "offline")
     return Process([str(_HERE / "bare_graph.py"), place or str(home), name], log, model)
 
@@ -173,7 +177,7 @@ async def _play(
     urls = [process.url for process in processes]
     people: list[Player] | list[BarePlayer]
     if setup.who == "ours":
-        people = [Player(number, urls[number % len(urls) :][:1], counts) for number in range(players)]
+        people = [Player(number, urls[number % len(urls) :][:1], counts, players) for number in range(players)]
     else:
         people = [BarePlayer(number, urls[number % len(urls)], counts) for number in range(players)]
 
@@ -221,23 +225,27 @@ def of(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(round(share * len(values)), len(values) - 1)] if values else 0.0
 
 
+def row(setup: Setup, done: Measured) -> str:
+    """Return a row of the table, p50 / p95 / p99."""
+    waits = [" / ".join(f"{of(values, p):.2f}" for p in (0.5, 0.95, 0.99)) for values in zip(*done.turns, strict=True)]
+    number = max(len(done.turns), 1)
+    cut = f", cut off: {done.counts['not played']:,} not played" if done.counts["not played"] else ""
+    cells = [
+        _CALLED[setup.who], _CALLED[setup.home], setup.processes, setup.model, f"{len(done.turns):,}{cut}",
+        f"{len(done.turns) / done.seconds:.1f}", *(waits or 3 * ["–"]), f"{1000 * done.cpu / number:.0f}",
+        f"{1000 * done.database_cpu / number:.0f}", f"{done.bytes / number / 1024:.1f}",
+        ", ".join(str(done.counts[name]) for name in _MUST_BE_0),
+    ]  # fmt: skip
+    return f"| {' | '.join(map(str, cells))} |"
+
+
 def table(all_of: dict[Setup, Measured]) -> None:
     """Print a table, p50 / p95 / p99."""
     print("\n| | home | processes | model | turns | turns/s | s to the first token | s to the reply's end", end="")
-    print(" | s to the notes' end | CPU ms a turn | of PostgreSQL | KB a turn | errors, lost, doubled, foreign |")
+    print(" | s to the notes' end | CPU ms a turn | PostgreSQL's | KB a turn | errors, lost, doubled, foreign |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for setup, done in all_of.items():
-        waits = [
-            " / ".join(f"{of(values, p):.2f}" for p in (0.5, 0.95, 0.99)) for values in zip(*done.turns, strict=True)
-        ]
-        number = max(len(done.turns), 1)
-        cpu = f"{1000 * done.cpu / number:.0f} | {1000 * done.database_cpu / number:.0f}"
-        faults = ", ".join(str(done.counts[name]) for name in _MUST_BE_0)
-        print(
-            f"| {setup.who} | {setup.home} | {setup.processes} | {setup.model} | {len(done.turns)}"
-            f" | {len(done.turns) / done.seconds:.1f} | {' | '.join(waits or 3 * ['–'])} | {cpu}"
-            f" | {done.bytes / number / 1024:.1f} | {faults} |"
-        )
+        print(row(setup, done))
 
 
 def figures(setup: Setup, done: Measured) -> None:
@@ -251,8 +259,9 @@ def figures(setup: Setup, done: Measured) -> None:
     print(f"{setup.key}_cpu: {1000 * done.cpu / number:.1f} ms")
     print(f"{setup.key}_database_cpu: {1000 * done.database_cpu / number:.1f} ms")
     print(f"{setup.key}_kilobytes: {done.bytes / number / 1024:.1f} KB")
-    for name in (*_MUST_BE_0, "not played", "full", "tracebacks"):
-        print(f"{setup.key}_{name.replace(' ', '_')}: {done.counts[name]} {'times' if name == 'full' else 'faults'}")
+    for name in (*_MUST_BE_0, "not played", "full", "tracebacks", "asked for others"):
+        unit = "times" if name in ("full", "asked for others") else "faults"
+        print(f"{setup.key}_{name.replace(' ', '_')}: {done.counts[name]} {unit}")
 
 
 async def measure_all(arguments: argparse.Namespace) -> dict[Setup, Measured]:
@@ -267,7 +276,7 @@ async def measure_all(arguments: argparse.Namespace) -> dict[Setup, Measured]:
             done = await measure(*size, None)
         all_of[setup] = done
         said = ", ".join(f"{name}: {number}" for name, number in done.counts.items() if number)
-        print(f"# {' '.join(map(str, setup))}: {len(done.turns)} turns in {done.seconds:.0f} s; {said}", flush=True)
+        print(f"# {row(setup, done)} {done.seconds:.0f} s; {said}", flush=True)
     return all_of
 
 
@@ -279,7 +288,7 @@ def main() -> None:
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 4])
     parser.add_argument("--models", nargs="+", choices=tuple(MODELS), default=list(MODELS))
     parser.add_argument("--peers", choices=("bare", "none"), default="bare")
-    parser.add_argument("--limit", type=float, default=1200.0, help="seconds in which turns begin (default: 1200)")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds in which turns begin (default: 300)")
     arguments = parser.parse_args()
     print(f"# {psutil.cpu_count()} cores, load average before: {psutil.getloadavg()[0]:.1f}", flush=True)
     all_of = asyncio.run(measure_all(arguments))

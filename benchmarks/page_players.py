@@ -1,7 +1,8 @@
 """Processes of `questbook web`, and players who use them over HTTP: what `load.py` and `faults.py` have in common.
 
 Each turn of a player tells a word of its own, and the word itself says whose it is. So a text that a player sees, or a
-model gets for them, is searched for the words of others without asking who told what (`foreign_words`).
+model gets for them, is searched for the words of others without asking who told what (`foreign_words`). Each player is
+a user of their own, signed in with a token (HS256) of one issuer, and asks now and then for another's campaign.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import random
 import re
+import secrets
 import signal
 import ssl
 import subprocess
@@ -18,11 +20,14 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 import httpx
+import jwt
 import psutil
 
 ROOT = Path(__file__).parent.parent
@@ -31,8 +36,14 @@ _WORD = re.compile(r"zq([a-z]{3})w[a-z]{3}", re.IGNORECASE)
 _TLS = ssl.create_default_context()  # made once: reading the certificates takes longer than a turn
 _PAUSE = 0.1  # seconds before something refused is tried again
 _PAUSE_IF_FULL = 1.0
-_FULL = "campaigns are open here"  # so a process says that it has no place
+_FULL = re.compile("campaigns are (being opened|open) here")  # so a process says that it has no place
 _START_SECONDS = 120.0
+_GRACE_SECONDS = 60.0  # in which a turn that a process took may still come to its end
+_ISSUER, _AUDIENCE, _SECRET = "https://login.example.org", "questbook", secrets.token_hex(32)
+_FOREIGN_PLACES = ("", "story", "chronicle.md", "events?after=0&brief=1", "panel/memories", "behind")
+_NO_LIMITS = {  # those of one address and of one person: all players have one address, and make no pauses
+    f"QUESTBOOK_MOST_{name}": "1000000" for name in ("SIGN_INS", "ADDRESS_REQUESTS", "REQUESTS", "TURNS")
+}
 
 
 class TurnFailedError(Exception):
@@ -81,7 +92,7 @@ class Process:
         command: What `python` runs.
         log: File for what it says.
         environment: Further variables; those of this process that begin with QUESTBOOK are left out.
-        tree: The checkout that it runs.
+        tree: The checkout that it runs; another one may be set before it is started again.
     """
 
     def __init__(
@@ -89,8 +100,7 @@ class Process:
     ) -> None:
         further = dict(environment or {})
         keep = {name: value for name, value in os.environ.items() if not name.startswith(("QUESTBOOK", "LANGSMITH"))}
-        path = os.pathsep.join(filter(None, (further.get("PYTHONPATH"), str(tree), os.environ.get("PYTHONPATH"))))
-        self.environment = keep | further | {"PYTHONPATH": path}
+        self.environment = keep | further
         self.command, self.log, self.tree, self.port = list(command), log, tree, 0
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -103,21 +113,20 @@ class Process:
         """Start it, on the port that it had before; return when it answers."""
         before = self.log.stat().st_size if self.log.exists() else 0
         command = [sys.executable, *self.command, "--port", str(self.port)]
+        path = os.pathsep.join(filter(None, (self.environment.get("PYTHONPATH"), str(self.tree))))
+        environment = self.environment | {"PYTHONPATH": path}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.tree)  # noqa: ASYNC220 (it returns at once)
         end = time.monotonic() + _START_SECONDS
-        while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:])):
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"It did not start: {self.log.read_text()[-2000:]}")
-            await asyncio.sleep(0.05)
-        self.port = int(found[1])
         async with httpx.AsyncClient(verify=_TLS) as web:
-            while True:
-                try:
-                    await web.get(self.url)
-                    return self
-                except httpx.TransportError:
-                    await asyncio.sleep(0.02)
+            while self.process.poll() is None and time.monotonic() < end:
+                if found := re.search(rb"http://127\.0\.0\.1:(\d+)", self.log.read_bytes()[before:]):
+                    self.port = int(found[1])
+                    with suppress(httpx.TransportError):
+                        await web.get(self.url)
+                        return self
+                await asyncio.sleep(0.02)
+        raise RuntimeError(f"It did not start: {self.log.read_text()[-2000:]}")
 
     def end(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it, as Ctrl-C does, or otherwise."""
@@ -152,20 +161,28 @@ def tracebacks_in(log: str) -> list[str]:
     return found
 
 
-def page(home: Path, log: Path, players: int, environment: Mapping[str, str] | None = None) -> Process:
-    """Return a process of `questbook web`, with tokens for so many players."""
-    people = ", ".join(f"{name_of(number)}:{secret_of(number)}" for number in range(players))
-    own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_PEOPLE": people, "QUESTBOOK_SEED": "6"}
+def page(home: Path, log: Path, environment: Mapping[str, str] | None = None) -> Process:
+    """Return a process of `questbook web`, where whoever has a token of our issuer signs in."""
+    sign_in = {"QUESTBOOK_OIDC_ISSUER": _ISSUER, "QUESTBOOK_OIDC_AUDIENCE": _AUDIENCE, "QUESTBOOK_JWT_SECRET": _SECRET}
+    own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_SEED": "6"} | sign_in | _NO_LIMITS
     command = ["-m", "questbook.graphs.terminal", "web", "--no-browser", "--developer"]
     return Process(command, log, own | dict(environment or {}))
 
 
-def name_of(player: int) -> str:
+def user_of(player: int) -> str:
+    """Return the user who the player is once they have signed in."""
+    return f"p{player}@{_ISSUER.removeprefix('https://')}"
+
+
+def campaign_of(player: int) -> str:
+    """Return the name of the player's campaign."""
     return f"p{player}"
 
 
-def secret_of(player: int) -> str:
-    return f"token-of-player-number-{player}"
+def token_of(player: int) -> str:
+    """Return a token of the player, which holds for a day."""
+    claims = {"iss": _ISSUER, "aud": _AUDIENCE, "sub": f"p{player}", "exp": int(time.time()) + 86_400}
+    return jwt.encode(claims, _SECRET, "HS256")
 
 
 class Player:
@@ -175,19 +192,23 @@ class Player:
         number: From 0.
         urls: Those of the processes; the first is tried first.
         counts: Where what happens is counted: "foreign" words, "refused" messages, "errors" by their sentence.
+        players: How many there are, of whose campaigns this one asks for one after each turn.
     """
 
-    def __init__(self, number: int, urls: Sequence[str], counts: Counter[str]) -> None:
-        self.number, self.counts, self.urls = number, counts, list(urls)
+    def __init__(self, number: int, urls: Sequence[str], counts: Counter[str], players: int = 1) -> None:
+        self.number, self.counts, self.urls, self.players = number, counts, list(urls), players
         self.told: list[str] = []  # the words of turns that a process took, in their order
         self.opened = 0.0  # when a page was shown last
         self._after, self._cookies = "0", dict[str, str]()
-        self.web = httpx.AsyncClient(verify=_TLS, timeout=60, headers={"sec-fetch-site": "same-origin"})
+        self.web = httpx.AsyncClient(verify=_TLS, timeout=120, headers={"sec-fetch-site": "same-origin"})
 
     @property
     def path(self) -> str:
         """The address of the campaign's page, in the process that is asked now."""
-        return f"{self.urls[0]}/c/{name_of(self.number)}/"
+        return self._path_of(self.number)
+
+    def _path_of(self, player: int) -> str:
+        return f"{self.urls[0]}/u/{quote(user_of(player), safe='')}/c/{campaign_of(player)}/"
 
     @property
     def number_shown(self) -> int:
@@ -206,7 +227,7 @@ class Player:
         """Get a page of the campaign, after signing in where that is needed."""
         answer = await self._send("GET", self.path + place)
         if answer.status_code == 401:
-            signed = await self._send("POST", f"{self.urls[0]}/sign-in", data={"token": secret_of(self.number)})
+            signed = await self._send("POST", f"{self.urls[0]}/sign-in", data={"token": token_of(self.number)})
             self._cookies[self.urls[0]] = signed.headers.get("set-cookie", "").partition(";")[0]
             answer = await self._send("GET", self.path + place)
         self.look(answer.text)
@@ -222,6 +243,23 @@ class Player:
         self.web.cookies.clear()  # one jar would mix up the processes, which have one host
         cookie = self._cookies.get(self.urls[0], "")
         return await self.web.request(method, url, data=data, headers={"cookie": cookie} if cookie else None)
+
+    async def pry(self, turn: int) -> None:
+        """Ask for the campaign of another player; what is shown of it is foreign, even if it has none of their words.
+
+        A process that does not answer, or that fails, shows nothing.
+        """
+        if self.players < 2:
+            return
+        other = (self.number + turn) % self.players
+        other = other if other != self.number else (other + 1) % self.players
+        try:
+            answer = await self._send("GET", self._path_of(other) + _FOREIGN_PLACES[turn % len(_FOREIGN_PLACES)])
+        except httpx.HTTPError:
+            return
+        self.counts["asked for others"] += 1
+        self.look(answer.text)
+        self.counts["foreign"] += answer.is_success
 
     def look(self, text: str) -> None:
         """Count the players whose words this one should not see."""
@@ -291,24 +329,28 @@ class Player:
     async def play(self, turn: int, until: float) -> Timed | None:
         """Play a turn, again and again and on the other processes, until it is told or the time is over (then None).
 
+        A turn that a process has taken gets another minute. Afterwards another's campaign is asked for.
+
         What became of a turn that broke off is looked up before it is said again: the story has it, or keeps its
         message, which is answered when the campaign is opened or when the player tries again.
         """
         began, is_new = time.perf_counter(), True
-        while time.monotonic() < until:
+        while time.monotonic() < until + _GRACE_SECONDS * (word_of(self.number, turn) in self.told):
             try:
                 timed = await self.say(turn) if is_new else await self._go_on(turn, began)
             except (TurnFailedError, httpx.HTTPError) as error:
                 is_new, is_gone = False, isinstance(error, httpx.HTTPError)
                 is_busy = "is open in another" in str(error)
-                if is_full := _FULL in str(error):
+                if is_full := bool(_FULL.search(str(error))):
                     self.counts["full"] += 1
                 else:
-                    self.counts[f"because {'the connection broke' if is_gone else str(error)[:110]}"] += 1
+                    said = f"the connection broke: {type(error).__name__}" if is_gone else str(error)[:110]
+                    self.counts[f"because {said}"] += 1
                 if is_gone or is_busy:
                     self.go_to_next()
                 await asyncio.sleep((_PAUSE_IF_FULL if is_full else _PAUSE) * random.uniform(0.5, 1.5))
             else:
+                await self.pry(turn)
                 return timed
         return None
 

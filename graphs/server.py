@@ -133,7 +133,7 @@ async def _problem_of(client: Any, thread: str | None, body: bytes) -> tuple[int
             settings = (schemas["context_schema"] or {}).get("properties")
             if settings and (unknown := [name for name in given if name not in settings]):
                 return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."
-    except (ValueError, KeyError, TypeError, errors.APIError):
+    except (ValueError, KeyError, TypeError, RecursionError, errors.APIError):
         pass  # the server answers what is wrong with the request
     return 0, ""
 

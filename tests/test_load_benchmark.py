@@ -37,6 +37,19 @@ def test_the_model_counts_prompts_that_have_words_of_two_players(monkeypatch):
     assert model.counts == {"calls": 2, "foreign": 1}
 
 
+def test_a_row_that_was_cut_off_says_how_many_turns_were_not_played(monkeypatch):
+    for folder in ("benchmarks", "tests"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from benchmarks import load
+
+    setup, turns = load.Setup("ours", "postgres", 4, "300ms"), [page_players.Timed(0.5, 1.0, 2.0)]
+    whole = load.Measured(turns, 2.0, 0.1, 0.02, 2048, Counter())
+    assert load.row(setup, whole).startswith("| **ours** | PostgreSQL | 4 | 300ms | 1 | 0.5 | 0.50 / 0.50 / 0.50 |")
+    cut = whole._replace(turns=[], counts=Counter({"not played": 1200, "lost": 2}))
+    assert load.row(setup, cut).startswith("| **ours** | PostgreSQL | 4 | 300ms | 0, cut off: 1,200 not played | 0.0 |")
+    assert load.row(setup, cut).endswith("| 0, 2, 0, 0 |")
+
+
 class Pages(page_players.Player):
     """A player whose pages are given."""
 
@@ -70,6 +83,26 @@ async def test_a_story_is_compared_with_what_its_player_said(turn, turns, panel,
     await player.check()
     await player.close()
     assert {name: number for name, number in player.counts.items() if number} == counted
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "foreign"), [(404, "There is nothing.", 0), (200, "A page.", 1), (403, word_of(2, 1), 1)]
+)
+async def test_a_page_of_anothers_campaign_is_foreign_if_it_is_shown_or_has_their_words(status, text, foreign):
+    asked = []
+
+    def answer(request):
+        asked.append(request.url.path)
+        return page_players.httpx.Response(status, text=text)
+
+    player = page_players.Player(1, ["http://127.0.0.1:9"], Counter(), 3)
+    player.web = page_players.httpx.AsyncClient(transport=page_players.httpx.MockTransport(answer))
+    for turn in range(1, 13):
+        await player.pry(turn)
+    await player.close()
+    assert player.counts == Counter({"asked for others": 12, "foreign": 12 * foreign})
+    assert {path.split("/")[2] for path in asked} == {page_players.user_of(each) for each in (0, 2)}
+    assert {path.rpartition("/")[2] for path in asked} == {"", "story", "chronicle.md", "events", "memories", "behind"}
 
 
 def test_tracebacks_of_a_log_name_the_file_of_ours_that_they_came_by_last():

@@ -208,7 +208,8 @@ TALK = {"assistant_id": "companion"}
         ("/runs/wait", TALK | {"context": {"model": "x", "sed": 3}}, UNKNOWN),
         ("/runs/stream", {"assistant_id": ASSISTANT, "context": {"sed": 3}}, UNKNOWN),
         ("/threads/t/runs", TALK | {"context": {"seed": 3}}, ""), ("/runs", RUN | {"context": {"sed": 3}}, ""),
-        ("/runs", "no JSON", ""), ("/runs", {"context": {"sed": 3}}, ""), ("/runs", ["desk"], ""),
+        ("/runs", "no JSON", ""), pytest.param("/runs", "[" * 50_000, "", id="deep"),
+        ("/runs", {"context": {"sed": 3}}, ""), ("/runs", ["desk"], ""),
         ("/runs", {"assistant_id": GONE, "context": {"sed": 3}}, ""), (f"/threads/{GONE}/runs", RUN, ""),
     ],
 )  # fmt: skip

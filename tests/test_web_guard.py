@@ -171,6 +171,17 @@ async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
         assert (trickle.status_code, changes) == (408, [])
 
 
+async def test_a_request_that_had_to_wait_for_a_place_is_not_too_slow(monkeypatch):
+    monkeypatch.setattr(guard, "_FORM", (100, 0.05))
+
+    async def receive():
+        return {"type": "http.request", "body": b"x", "more_body": False}
+
+    body = guard.LimitedBody({"path": "/c/isle/say", "headers": []}, receive)
+    await asyncio.sleep(0.1)
+    assert (await body.receive())["body"] == b"x"
+
+
 async def test_who_has_sent_all_may_listen_for_longer_than_a_request_may_take(monkeypatch):
     monkeypatch.setattr(guard, "_PAUSE_SECONDS", 0.01)
     parts = [{"type": "http.request", "body": b"x" * 600_000, "more_body": n < 1} for n in range(3)]

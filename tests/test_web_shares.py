@@ -1,9 +1,11 @@
 """Several people on one server: nobody can take all places, and a name that nobody has played takes none."""
 
 import asyncio
+import re
 import time
 from contextlib import suppress
 
+import httpx
 import pytest
 from conftest import MIRA as CHARACTER
 from held import hold_campaign
@@ -228,6 +230,34 @@ async def test_of_who_has_most_a_campaign_that_is_replying_goes_last(pool, monke
     assert [update async for update in later.updates(later.number)] == [], "it was closed"
 
 
+async def test_a_page_that_is_made_while_its_turn_ends_shows_the_turn_and_hears_its_end(tmp_path, monkeypatch):
+    app = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path))
+    await play_to(FileHome(tmp_path), MIRA)
+    campaign, ends = await app.state.page.pool.get(asking("POST"), "isle", GAME, "ann"), asyncio.Event()
+    read = campaign.game.saved_game
+
+    async def reply():
+        yield ReplyPiece("The dragon", "a")
+        await ends.wait()
+
+    async def saved_game():
+        saved = await read()
+        ends.set()
+        while campaign.live is not None:
+            await asyncio.sleep(0.01)
+        return saved
+
+    await campaign.play(reply(), "I knock.")
+    monkeypatch.setattr(campaign.game, "saved_game", saved_game)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
+        page = (await web.get("/c/isle/")).text
+        assert '<blockquote class="player">I knock.' in page.partition('id="live"')[2]
+        after = re.search(r'data-number="([0-9]+)"', page)[1]
+        heard = await web.get(f"/c/isle/events?after={after}&brief=1")
+    assert "event: pages" in heard.text
+    await app.state.page.pool.close()
+
+
 async def test_a_companion_that_is_opened_again_has_its_own_settings(pool):
     companion = await pool.get(asking("POST"), "pal", COMPANION, "ann")
     await campaign_pool.change_record(companion.game, {"settings": {"seed": 9}})
@@ -250,6 +280,43 @@ async def test_when_all_places_are_taken_what_nobody_uses_gives_way_at_once(pool
     with pytest.raises(BusyError, match=said):
         await pool.get(asking("POST"), "isle", GAME, "ann")
     assert await pool.get(asking(), "reef", GAME, "ann") is held
+
+
+async def test_when_all_places_are_taken_only_the_campaign_gives_way_that_was_unused_for_longest(
+    pool, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 3)
+    names, used = ("isle", "reef", "bay"), {}
+    for name in names:
+        await play_to(FileHome(tmp_path), MIRA, campaign=name)
+
+    async def use(scope, *_):
+        used[scope["name"]] = await pool.get(scope, scope["name"], GAME, "ann")
+
+    for name in (*names, "isle"):
+        await pool.keep_open(use)(asking() | {"name": name}, None, None)
+    await pool.get(asking("POST"), "cave", GAME, "ann")
+    assert [await pool.get(asking(), name, GAME, "ann") is used[name] for name in ("isle", "bay")] == [True, True]
+    assert len(pool) == 3
+
+
+async def test_who_waits_too_long_for_another_campaign_to_be_opened_is_refused_and_may_ask_again(pool, monkeypatch):
+    monkeypatch.setattr(campaign_pool, "_PATIENCE_SECONDS", 0.05)
+    read, is_there = campaign_pool.settings_of, asyncio.Event()
+
+    async def slow(*place):
+        await is_there.wait()
+        return await read(*place)
+
+    monkeypatch.setattr(campaign_pool, "settings_of", slow)
+    first = asyncio.create_task(pool.get(asking("POST"), "isle", GAME, "ann"))
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError, match="being opened"):
+        async with asyncio.timeout(5):
+            await pool.get(asking("POST"), "reef", GAME, "ann")
+    is_there.set()
+    assert (await first).game.context.campaign == "isle"
+    assert (await pool.get(asking("POST"), "reef", GAME, "ann")).game.context.campaign == "reef"
 
 
 async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):

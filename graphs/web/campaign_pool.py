@@ -9,8 +9,8 @@ Beside its story each campaign has a record: whether it was put away, its own se
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from langgraph.store.base import PutOp
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -77,6 +77,7 @@ def _place(user: str, campaign: str) -> tuple[str, ...]:
 
 GAME, COMPANION = "dungeon_master", "companion"
 _MOST_OPEN = 40
+_PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
 _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a request uses
 
@@ -107,14 +108,14 @@ class CampaignPool:
         a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
-            BusyError: Too many are open, and nobody has more than who asks.
+            BusyError: Too many are open, and nobody has more than who asks; or too many are being opened.
             CampaignBusyError: A terminal plays it.
             HTTPException: Too many are open for who asks; or it is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
-            async with self._opening:
+            async with self._turn_to_open():
                 if (campaign := self._campaigns.get(key)) is None:
                     self.drain.check()  # to open one may answer what was left without a reply
                     context = await self._context_of(name, machine, owner)
@@ -171,6 +172,18 @@ class CampaignPool:
         await asyncio.gather(*(campaign.close() for campaign in self._campaigns.values()))
         self._campaigns = {}
 
+    @asynccontextmanager
+    async def _turn_to_open(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._opening.acquire()
+        except TimeoutError as error:
+            raise BusyError("Too many campaigns are being opened here. Try again in a moment.") from error
+        try:
+            yield
+        finally:
+            self._opening.release()
+
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_IDLE_SECONDS / 4)
@@ -180,9 +193,11 @@ class CampaignPool:
     async def _make_room(self, person: str) -> None:
         """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
         if self._quotas and self._held_by(person) >= self._quotas.limits.open_campaigns:
-            await self._close_idle(0.0, person)
+            await self._close_idle(0.0, person, most=1)
             self._quotas.check_open("campaigns", self._held_by(person))
-        await self._close_idle(0.0 if len(self._campaigns) >= _MOST_OPEN else _IDLE_SECONDS)
+        await self._close_idle(_IDLE_SECONDS)
+        if len(self._campaigns) >= _MOST_OPEN:  # one place is needed: who plays on a moment later finds theirs open
+            await self._close_idle(0.0, most=1)
         if len(self._campaigns) < _MOST_OPEN:
             return
         holder = who_gives_way((campaign.person for campaign in self._campaigns.values()), person)
@@ -195,12 +210,15 @@ class CampaignPool:
     def _held_by(self, person: str) -> int:
         return sum(campaign.person == person for campaign in self._campaigns.values())
 
-    async def _close_idle(self, seconds: float, person: str | None = None) -> None:
-        """Close the campaigns that nobody has used for so long; only those opened for a person, if one is named."""
-        for key, campaign in list(self._campaigns.items()):
-            if person not in (None, campaign.person):
-                continue
-            if campaign.is_idle and campaign.used + seconds <= time.monotonic():
+    async def _close_idle(self, seconds: float, person: str | None = None, most: int = _MOST_OPEN) -> None:
+        """Close at most so many campaigns that nobody has used for so long, the longest unused first.
+
+        Only those that were opened for a person, if one is named.
+        """
+        for key, campaign in sorted(self._campaigns.items(), key=lambda item: item[1].used):
+            is_due = campaign.is_idle and campaign.used + seconds <= time.monotonic()
+            if most and is_due and person in (None, campaign.person):
+                most -= 1
                 del self._campaigns[key]
                 await campaign.close()
 

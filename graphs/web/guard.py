@@ -21,7 +21,7 @@ from questbook.graphs.identity.sessions import sign
 from questbook.graphs.web.limits import Limits, Rate
 from questbook.graphs.web.sign_in import PERSON, SESSION, SignIn, address_of
 
-_FORM = (1_000_000, 60.0)  # bytes of a request, and seconds in which it must come
+_FORM = (1_000_000, 60.0)  # bytes of a request, and seconds that its parts may be waited for, all in all
 _LIMITS = {"/sign-in": (10_000, 10.0), "/lore": (25_000_000, 600.0), "/import": (200_000_000, 600.0)}
 """Those of other requests than a form, by the end of their path; strangers send the first."""
 _PAUSE_SECONDS = 20.0  # between two parts of a request
@@ -35,8 +35,8 @@ class LimitedBody:
         self._receive = receive
         self._put_back: Message | None = None
         limits = (limit for end, limit in _LIMITS.items() if scope["path"].endswith(end))
-        self._most, seconds = next(limits, _FORM)
-        self._size, self._is_whole, self._ends = 0, False, time.monotonic() + seconds
+        self._most, self._left = next(limits, _FORM)
+        self._size, self._is_whole = 0, False
         length = Headers(scope=scope).get("content-length", "")
         self._check(int(length) if length.isdecimal() and len(length) < 20 else 0)
 
@@ -47,12 +47,13 @@ class LimitedBody:
             return message
         if self._is_whole:
             return await self._receive()
-        left = self._ends - time.monotonic()
+        began = time.monotonic()
         try:
-            message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(left, 0)))
+            message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(self._left, 0)))
         except TimeoutError:
             text = "The request came too slowly. Nothing was changed; send it again."
             raise HTTPException(408, text, _CLOSE) from None
+        self._left -= time.monotonic() - began  # not since the request began: it may have waited for a place here
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         self._check(self._size)

@@ -6,6 +6,7 @@ All of it is made of the player's view; secrets never reach a template.
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -100,8 +101,11 @@ async def compare(request: Request, campaign: OpenCampaign) -> Response:
 
 async def _page_values(campaign: OpenCampaign) -> JSON:
     """Return what the templates show of a campaign; nothing of it is a secret."""
-    game, live, report = campaign.game, campaign.live, campaign.report
-    problem, undo = campaign.problem, campaign.undo  # as of `live`: a turn may end while the checkpoint is read
+    # All as of one moment: a turn may end while the checkpoint is read, and the stream tells what came after `number`.
+    game, live, report, number = campaign.game, copy(campaign.live), campaign.report, campaign.number
+    problem, undo = campaign.problem, campaign.undo
+    if live is not None:
+        live.rolls = [*live.rolls]
     saved, is_game = await game.saved_game(), game.machine == GAME
     values: Mapping[str, Any] = saved.values if saved else {}
     view = saved.view if saved and is_game else None
@@ -118,7 +122,7 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
         "is_game": is_game,
         "costs": await costs_of(game.home, game.context.user, game.context.campaign),
         "core": CoreNotebook.load(values.get("core")) if saved and not is_game else None,
-        "number": campaign.number,
+        "number": number,
         "ticket": uuid.uuid4().hex,
         "turns": turns,
         "takes": [] if live else await takes_of(game),
