@@ -312,7 +312,14 @@ class _Column:
             for name, operand in condition.items():
                 mask &= _ORDER[name](texts, operand)
             return mask
-        table = np.fromiter((_meets(value, condition) for value in self.values), np.bool_, len(self.values))
+        limits = [(_ORDER[name], limit) for name, limit in condition.items()] if _orders_texts(condition) else []
+        meets = (
+            all(compare(value, limit) for compare, limit in limits)  # as `_meets`, in a tenth of its time
+            if limits and isinstance(value, str)
+            else _meets(value, condition)
+            for value in self.values
+        )
+        table = np.fromiter(meets, np.bool_, len(self.values))
         return table[codes] if len(table) else np.zeros(len(codes), np.bool_)
 
 
