@@ -5,7 +5,6 @@ A `Guard` says how much of an answer may leave while it streams, and closes the 
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -31,7 +30,6 @@ MessageT = TypeVar("MessageT", bound=BaseMessage)
 
 # The fields of messages that hold words of a model, a tool or a person.
 _WORDED = ("content", "name", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "artifact")
-_SOON = 0.02  # seconds: pieces that come sooner after the last leave together; each takes a way through the whole graph
 _QUOTED = 200  # characters that are kept of the arguments of a call that was cut
 
 
@@ -180,15 +178,9 @@ class _GuardedModel(BaseChatModel):
 
     async def _astream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: ARG002
         guard: Guard = self.guard
-        held, due = "", 0.0
         async with aclosing(guard.stream(self.inner, messages, {"tags": [TAG_NOSTREAM]})) as texts:
             async for text in texts:
-                held += text
-                if held and (now := time.monotonic()) >= due:
-                    yield ChatGenerationChunk(message=AIMessageChunk(content=held))
-                    held, due = "", now + _SOON
-        if held:
-            yield ChatGenerationChunk(message=AIMessageChunk(content=held))
+                yield ChatGenerationChunk(message=AIMessageChunk(content=text))
         # Only now is it known that the answer is whole, and which tools it calls.
         calls = [] if guard.problem else _call_chunks(guard.whole)
         shown = [call for call in calls if call["name"] not in guard.hidden]
