@@ -21,7 +21,7 @@ def traced(name: str, **attributes: str | int | bool) -> Iterator[dict[str, str 
     """
     more: dict[str, str | int | bool] = {}
     trace: Any = sys.modules.get("opentelemetry.trace")
-    if trace is None:
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         yield more
         return
     begun = {key.replace("__", "."): value for key, value in attributes.items()}

@@ -9,6 +9,7 @@ JSON: TypeAlias = dict[str, Any]
 """A JSON object: what pages, records and patches are in state and in stores."""
 
 _ValueT = TypeVar("_ValueT")
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -46,15 +47,24 @@ def storable(value: _ValueT) -> _ValueT:
 
     It is a text, or dicts, lists and tuples with texts in them; anything else is returned as it is.
     """
-    kept: Any = value
+    try:  # what is JSON is looked through at once: a turn asks it of a thousand texts, and nearly all may stay
+        sound = type(value) in (dict, list) and _is_sound(_encode(value))
+    except (TypeError, ValueError, RecursionError):
+        sound = False
+    return value if sound else cast("_ValueT", _without(value))
+
+
+def _is_sound(encoded: str) -> bool:
+    return "\\u0000" not in encoded and (encoded.isascii() or _is_unicode(encoded))
+
+
+def _without(value: Any) -> Any:
     if isinstance(value, str):
-        fits = "\0" not in value and (value.isascii() or _is_unicode(value))  # a turn asks it of a thousand texts
-        kept = value if fits else _UNSTORABLE.sub("", value)
-    elif type(value) is dict:
-        kept = {storable(key): storable(part) for key, part in kept.items()}
-    elif type(value) in (list, tuple):
-        kept = type(kept)(map(storable, kept))
-    return cast("_ValueT", kept)
+        fits = "\0" not in value and (value.isascii() or _is_unicode(value))
+        return value if fits else _UNSTORABLE.sub("", value)
+    if type(value) is dict:
+        return {_without(key): _without(part) for key, part in value.items()}
+    return type(value)(_without(part) for part in value) if type(value) in (list, tuple) else value
 
 
 def _is_unicode(text: str) -> bool:

@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import threading
 import uuid
-from contextlib import aclosing, nullcontext
+from contextlib import AsyncExitStack, aclosing, nullcontext
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -559,3 +559,28 @@ def test_a_home_must_be_one_that_can_be_written_and_entered(tmp_path, monkeypatc
     monkeypatch.setattr("questbook.graphs.local.file_home.os.access", lambda _, mode: not mode & needed)
     with pytest.raises(HomeError, match="no permission to write"):
         find_home()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
+async def test_an_open_campaign_takes_at_most_two_descriptors_and_gives_them_back(model):
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+
+    home, before = find_home(), count()
+    async with AsyncExitStack() as opened:
+        for number in range(20):
+            campaign = f"game {number}"
+            opened.enter_context(hold_campaign(home, "adventurer", campaign))
+            game = await opened.enter_async_context(open_game(context(campaign=campaign), home))
+            await begin(model, game)
+        assert count() - before <= 2 * 20, "they share both databases"
+    assert count() <= before
+
+
+async def test_one_who_leaves_the_shared_databases_leaves_them_open_for_others(model):
+    async with open_game(context(campaign="b")) as second:
+        async with open_game(context(campaign="a")) as first:
+            await begin(model, first)
+            await begin(model, second)
+        model.queue("quest", say("A goose."))
+        assert "A goose." in said(await played(second, "I look up."))

@@ -282,3 +282,19 @@ def test_filters_that_look_alike_are_told_apart(store):
     store.put(("a",), "50", {"n": 7})
     store.delete(("a",), "7")
     assert [item.key for item in store.search(("a",), filter={"n": 7})] == ["3", "50"]
+
+
+@pytest.mark.parametrize("segments", [3, 4, 50])
+def test_the_segments_of_a_timeline_with_forks_are_found_as_each_by_itself(store, segments):
+    draw = random.Random(segments)
+    branches, kept = [*(f"b{n}" for n in range(60)), None, 3], {}
+    for number in range(200):
+        value = {"text": f"{number}", "branch": draw.choice(branches), "order": f"{draw.randint(0, 99):08}"}
+        kept[f"{number}"] = value | {"standing": draw.random() < 0.5}
+        store.put(("facts",), f"{number}", kept[f"{number}"])
+    for only in ({}, {"standing": True}, {"order": {"$gte": f"{20:08}"}}):
+        orders = [{"order": {"$lte": f"{draw.randint(0, 99):08}"} | only.get("order", {})} for _ in range(segments)]
+        named = draw.sample(branches[:60], segments)
+        wanted = {"$or": [only | {"branch": name} | order for name, order in zip(named, orders, strict=True)]}
+        found = {item.key for item in store.search(("facts",), filter=wanted, limit=1_000)}
+        assert found == {key for key, value in kept.items() if matches(value, wanted)} != set()

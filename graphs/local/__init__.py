@@ -4,6 +4,7 @@
   first.
 - `home`: `Home`, what a place of games offers; `homes`: which one is meant, also for LangGraph Server (`server.py`).
 - `file_home`: `FileHome`, a data directory; `databases`: its two databases, and which embedder memories have.
+- `sharing`: what all campaigns of a process open once, such as both databases.
 - `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables`: its rows, compression.
 - `postgres_home`: `PostgresHome`, a database that several processes use; `postgres_checkpointer`: its checkpoints.
 - `copying`: all games of one home brought into another.

@@ -33,6 +33,8 @@ from questbook.types import JSON
 
 T = TypeVar("T")
 _CIPHER = "zlib"
+SHORT = 128
+"""Bytes: shorter values are not compressed, and stay in the checkpoint; a row of their own would take more."""
 _IN_PARTS = "+blobs"
 _BLOBS = """CREATE TABLE IF NOT EXISTS checkpoint_blobs
 (id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"""
@@ -246,7 +248,18 @@ def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str
 
 def compressing_serializer() -> SerializerProtocol:
     """Return LangGraph's serializer with compression."""
-    return EncryptedSerializer(_Zlib())
+    return _Compressing(_Zlib())
+
+
+class _Compressing(EncryptedSerializer):
+    """Writes what is so short that compression saves nothing as it is: most of what a node writes."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = self.serde.dumps_typed(obj)
+        if len(data) < SHORT:
+            return kind, data
+        cipher, compressed = self.cipher.encrypt(data)
+        return f"{kind}+{cipher}", compressed
 
 
 def decompress(kind: str | None, value: bytes) -> bytes | None:

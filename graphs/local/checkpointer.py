@@ -48,7 +48,6 @@ _TASKS, _FAILED, _ASKS, _ANSWERED = "__pregel_tasks", "__error__", "__interrupt_
 _log = logging.getLogger(__name__)
 _CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _MESSAGES = "messages"  # the channel
-_SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
 
@@ -188,7 +187,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
                     blobs.append(shared[name, version])
                     continue
                 kind, data = changed.get(name) or self.serde.dumps_typed(value)
-                if len(data) < _SHORT:
+                if len(data) < tables.SHORT:
                     inline[name] = value
                 else:
                     blobs.append(tables.put_value(database, name, version, kind, data))

@@ -6,8 +6,9 @@ Also which embedder the memories have, and what a person may do to have MiniLM.
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ from langgraph.store.base import IndexConfig, TTLConfig
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.sharing import shared
 from questbook.graphs.settings import Settings
 from questbook.memory.embeddings.minilm import steps_to_minilm
 from questbook.memory.store.database_file import create_file, read_header
@@ -33,15 +35,19 @@ _LOCK_SECONDS = 30.0
 
 
 @asynccontextmanager
-async def open_checkpointer(file: Path) -> AsyncIterator[Checkpointer]:
-    """Open the checkpointer of a database file.
+async def open_checkpointer(file: Path, *, alone: bool = False) -> AsyncIterator[Checkpointer]:
+    """Open a checkpointer of a database file.
+
+    All of an event loop have one connection, whose thread does one thing after the other: open it `alone` for what
+    takes long.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
     """
-    await asyncio.to_thread(create_database, file)
+    name = await asyncio.to_thread(_name_of, file)
     with _explain_errors(file):
-        async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
+        connect = partial(aiosqlite.connect, file, timeout=_LOCK_SECONDS)
+        async with connect() if alone else shared(name, connect) as connection:
             saver = Checkpointer(connection, serde=compressing_serializer())
             await _set_up(saver)
             yield saver
@@ -71,7 +77,7 @@ async def open_store(
     index: "StoreIndex | IndexConfig | None" = None,
     ttl: TTLConfig | None = None,
 ) -> AsyncIterator["FaissStore"]:
-    """Open the semantic store.
+    """Open the semantic store. With an embedder's name alone, all of an event loop have the same one.
 
     Args:
         file: The database file.
@@ -83,7 +89,8 @@ async def open_store(
     """
     # numpy and FAISS take a while to import: not before they are needed, and not in the event loop.
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")
-    await asyncio.to_thread(create_database, file)
+    name = await asyncio.to_thread(_name_of, file)
+    is_plain = not known and index is None and ttl is None
     if index is None:
         index = {"embed": await asyncio.to_thread(load_embedder, embeddings), "fields": ["text"]}
         if known:
@@ -92,10 +99,19 @@ async def open_store(
                 async with module.FaissStore.open(file, index) as store:
                     index["embed"] = store.embeddings
             index["embed"] = vectors.KnownVectors(index["embed"], known)
-    async with module.FaissStore.open(file, index, ttl=ttl) as store:
+    opens = partial(module.FaissStore.open, file, index, ttl=ttl)
+    named = Settings.of().embeddings if embeddings is None else embeddings
+    async with shared((name, named), opens) if is_plain else opens() as store:
         if ttl and ttl.get("sweep_interval_minutes"):
             store.start_ttl_sweeper()
         yield store
+
+
+def _name_of(file: Path) -> Hashable:
+    """Create a database file if it is not there; return what tells it from another one that was at its place."""
+    create_database(file)
+    status = file.stat()
+    return file, status.st_dev, status.st_ino
 
 
 def load_embedder(name: str | None) -> Embeddings | str:

@@ -177,7 +177,7 @@ class FileHome(NamedTuple):
 
     async def size_of(self, user: str, threads: Sequence[str]) -> int:
         """Return the bytes of rows; the time grows with what they keep."""
-        async with self.open_checkpointer() as saver:
+        async with databases.open_checkpointer(self.checkpoints, alone=True) as saver:
             checkpoints = await in_connection(saver, partial(bytes_of, threads=threads))
         return checkpoints + await asyncio.to_thread(database_file.count_bytes, self.memory, escape_label(user))
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _CONTEXTS = {"dungeon_master": "Context", "companion": "CompanionContext"}
+_YOUNG = 10_000  # new objects after which the garbage collector looks
 _COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 
 
@@ -283,9 +284,13 @@ async def open_game(
 
 @cache
 def _settle_heap() -> None:
-    """Have the garbage collector pass over all that was loaded, once: looking through it stops the loop for 100 ms."""
+    """Have the garbage collector pass over all that was loaded, once: looking through it stops the loop for 100 ms.
+
+    It also waits for more new objects: a turn makes some thousand, and nearly all are gone before it looks.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(max(gc.get_threshold()[0], _YOUNG), *gc.get_threshold()[1:])
 
 
 def _message(text: str) -> JSON:

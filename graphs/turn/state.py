@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    SkipValidation,
     TypeAdapter,
     model_validator,
 )
@@ -185,7 +186,10 @@ class TurnState(Schema):
     BUFFER: ClassVar[BufferPolicy | None] = None
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
-    messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
+    # The channel has checked them, and each reading of the state would do it again.
+    messages: Annotated[list[SkipValidation[AnyMessage]], Checked(list, reduce_messages, list)] = Field(
+        default_factory=list
+    )
     """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
     """The turns that left `messages`, in short."""

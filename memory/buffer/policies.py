@@ -8,6 +8,7 @@ the buffer is still in the store.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
+from operator import is_
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -35,12 +36,25 @@ class TurnText(NamedTuple):
     reply: str
 
 
+# The last answer and what it was for: a turn's steps ask for the same one again and again. The messages are kept, so
+# that no other ones can be at their addresses.
+_split: tuple[tuple[AnyMessage, ...], int, list[Turn]] = ((), 0, [])
+
+
 def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
     """Split messages into turns, oldest first; the last one gets the number `last_turn`, unless it has a mark.
 
     Several messages of a person in a row open one turn together, even with asides between them. What comes before the
     first message of a person belongs to the first turn. `with_number` marks a turn behind which one was taken out.
     """
+    global _split
+    known, last, found = _split
+    if last != last_turn or len(known) != len(messages) or not all(map(is_, known, messages)):
+        known, last, found = _split = tuple(messages), last_turn, _split_anew(messages, last_turn)
+    return [Turn(number, [*of_turn]) for number, of_turn in found]
+
+
+def _split_anew(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
     turns: list[list[AnyMessage]] = []
     marks: list[object] = []
     has_person, in_a_row = False, True  # the turn has a person's message; the last one but asides was a person's

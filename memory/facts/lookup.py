@@ -20,7 +20,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import JointReads, search_all
+from questbook.memory.store.any_store import JointReads, join_filters, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, search_visible, visible_filters
 from questbook.types import JSON
@@ -172,7 +172,8 @@ async def add_insights(
     """
     filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
     filters += [only | {"by": BY_HAND} for only in _filters([(since, _LAST_TURN)], timeline)]
-    found = await search_all(store, [SearchOp(facts, filter=only, limit=_READ) for only in filters])
+    limit = _READ * len(filters) if len(wanted := join_filters(store, filters)) < len(filters) else _READ
+    found = await search_all(store, [SearchOp(facts, filter=dict(only), limit=limit) for only in wanted])
     unique = {item.key: item for items in found for item in items}
     ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
     records = await keep_valid(store, ordered, timeline=timeline) if ordered else []

@@ -150,7 +150,8 @@ class Order:
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
         ways = (self._by_meaning, self._by_words)
         ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)
-        return list(map(Reason, *(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist()))
+        columns = (*(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist(), [""] * len(self.ranked))
+        return list(map(Reason._make, zip(*columns, strict=True)))
 
 
 def _weighted_sum(parts: Scores, weights: Sequence[float]) -> Scores:

@@ -232,9 +232,8 @@ def _in_order(order: Order, query: Query) -> Iterator[Recalled]:
         ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
         namespace, key = candidates.ids[number]
-        value, passages = candidates.records[number].stored, tuple(fitting[number])
-        whole = Recalled(key, value, scores[number], totals[number], namespace, reasons[number])
-        yield whole._replace(passages=passages, standing=standing[number])
+        value, weighed = candidates.records[number].stored, (scores[number], totals[number], namespace, reasons[number])
+        yield Recalled(key, value, *weighed, passages=tuple(fitting[number]), standing=standing[number])
 
 
 def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
@@ -245,20 +244,20 @@ def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
     """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     passages, weights, fits = order.evidence.passages, order.passages.tolist(), order.evidence.fits.tolist()
-    says, saying = order.evidence.says.tolist(), set[tuple[int, Span]]()
-    found: list[list[Passage]] = [[] for _ in order.totals]
-    for place, (record, span) in enumerate(zip(passages.records.tolist(), passages.spans, strict=True)):
-        if fits[place] or not fitting:
-            found[record].append(Passage(span, weights[place]))
-            if says[place]:
-                saying.add((record, span))
-    for record, several in enumerate(found):
-        several.sort(key=lambda passage: (-passage.weight, passage.span))
-        first = next((n for n, passage in enumerate(several) if (record, passage.span) in saying), 0)
+    says = order.evidence.says.tolist()
+    found: list[list[tuple[float, Span, bool]]] = [[] for _ in order.totals]
+    for record, fit, *passage in zip(passages.records.tolist(), fits, weights, passages.spans, says, strict=True):
+        if fit or not fitting:
+            found[record].append((-passage[0], passage[1], passage[2]))
+    ordered: list[list[Passage]] = []
+    for several in found:
+        several.sort()
+        spans = [span for _, span, _ in several]
+        first = next((n for n, (_, _, saying) in enumerate(several) if saying), 0)
         if first:
-            best, better = several[0], several[first]
-            several[0], several[first] = better._replace(weight=best.weight), best._replace(weight=better.weight)
-    return found
+            spans[0], spans[first] = spans[first], spans[0]
+        ordered.append([Passage(span, -weight) for span, (weight, _, _) in zip(spans, several, strict=True)])
+    return ordered
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:

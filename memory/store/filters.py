@@ -22,9 +22,11 @@ from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last
 _EITHER = "$or"  # in the place of a key: a list of filters, of which one must hold; only our store knows it
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 _OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _DEEPEST = 50  # levels; comparing values takes Python's stack
 _MOST_KEYS = 16  # whose values are kept; the filters of one application name few
 _MOST_MASKS = 32  # answers that are kept until something changes
+_MANY_FORKS = 4  # alternatives, from which on the segments of a timeline are looked for at once
 _MANY_VALUES = 64  # different values, from which on texts are compared all at once
 _LONGEST_TEXT = 32  # characters of a text that is compared so
 
@@ -46,6 +48,8 @@ def check_filter(wanted: object) -> None:
 
 def _parts(value: object) -> Iterable[object]:
     """Return what is inside a mapping or a list."""
+    if type(value) in _SCALARS:  # most are; a timeline with many forks makes long filters
+        return ()
     return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
@@ -64,7 +68,7 @@ def _check_conditions(wanted: object) -> None:
 
 
 def _check_condition(condition: object) -> None:
-    if not isinstance(condition, Mapping):
+    if type(condition) in _SCALARS or not isinstance(condition, Mapping):
         return
     _check_keys(condition)
     if _has_operators(condition):
@@ -251,11 +255,48 @@ class FilterIndex:
         simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str)))
         for key, condition in simple_first:
             if key == _EITHER:
-                of_each = [self._places(alternative, places) for alternative in condition]
-                places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
+                places = self._places_of_any(condition, places)
             else:
                 places = self._columns[key].places(condition, places)
         return np.arange(len(self._ids)) if places is None else places
+
+    def _places_of_any(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places:
+        """Find the places of the items, among all or some, that meet one of some filters."""
+        if len(alternatives) >= _MANY_FORKS and (found := self._places_of_segments(alternatives, among)) is not None:
+            return found
+        of_each = [self._places(alternative, among) for alternative in alternatives]
+        return np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
+
+    def _places_of_segments(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places | None:
+        """Find the places for the segments of a timeline at once; None if the filters are none of these.
+
+        Each names one text under a first key, which no other names, and orders texts under a second key in the same
+        way; what else they ask for is the same in all.
+        """
+        start = alternatives[0]
+        names = [key for key, one in start.items() if isinstance(one, str) and one != alternatives[1].get(key)]
+        orders = [key for key, one in start.items() if one and _orders_texts(one)]
+        if len(names) != 1 or len(orders) != 1 or (texts := self._columns[orders[0]].texts) is None:
+            return None
+        [name], [order] = names, orders
+        rest, limits = {key: one for key, one in start.items() if key not in (name, order)}, dict[str, Any]()
+        for one in alternatives:
+            text, limit = one.get(name), one.get(order)
+            is_alike = one.items() >= rest.items() and len(one) == len(start) and isinstance(text, str)
+            if not is_alike or text in limits or not _orders_texts(limit) or list(limit or ()) != [*start[order]]:
+                return None
+            limits[str(text)] = limit
+        column, places = self._columns[name], self._places(rest, among)
+        number = np.full(
+            len(column.values) + 1, -1, np.intp
+        )  # of the filter that names a value; the last one is of texts that no item has
+        number[[column.code_of(text) for text in limits]] = np.arange(len(limits))
+        which = number[column.codes[places]]
+        places, which = places[which >= 0], which[which >= 0]
+        values, mask = texts[self._columns[order].codes[places]], np.ones(len(places), np.bool_)
+        for operator in start[order]:
+            mask &= _ORDER[operator](values, np.array([limit[operator] for limit in limits.values()])[which])
+        return places[mask]
 
 
 class _Column:
@@ -297,10 +338,14 @@ class _Column:
             self.values.append(value)
         return code
 
+    def code_of(self, text: str) -> int:
+        """Return the number of a text; -1 if no item has it."""
+        return self._codes.get(text, -1)
+
     def places(self, condition: Any, among: Places | None) -> Places:
         """Find the places of the items, among all or some, whose value meets a condition."""
         codes = self.codes if among is None else self.codes[among]
-        mask = codes == self._codes.get(condition, -1) if isinstance(condition, str) else self._mask(condition, codes)
+        mask = codes == self.code_of(condition) if isinstance(condition, str) else self._mask(condition, codes)
         places = np.flatnonzero(mask)
         return places if among is None else among[places]
 
@@ -311,7 +356,14 @@ class _Column:
             for name, operand in condition.items():
                 mask &= _ORDER[name](texts, operand)
             return mask
-        table = np.fromiter((_meets(value, condition) for value in self.values), np.bool_, len(self.values))
+        limits = [(_ORDER[name], limit) for name, limit in condition.items()] if _orders_texts(condition) else []
+        meets = (
+            all(compare(value, limit) for compare, limit in limits)  # as `_meets`, in a tenth of its time
+            if limits and isinstance(value, str)
+            else _meets(value, condition)
+            for value in self.values
+        )
+        table = np.fromiter(meets, np.bool_, len(self.values))
         return table[codes] if len(table) else np.zeros(len(codes), np.bool_)
 
 

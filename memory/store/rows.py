@@ -8,6 +8,7 @@ FTS5 has one collection of texts, a store has many namespaces. So each word is i
 
 import json
 import logging
+import marshal
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,14 +63,12 @@ class ItemRow(NamedTuple):
     created_at: datetime
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
-    parts: Sequence[str] = ()  # names of the objects and lists in the value
+    packed: bytes | None = None  # a value with objects or lists in it, as `marshal` has it
 
     def own_value(self) -> JSON:
         """Return a value that its caller may change."""
-        value = self.value.copy()
-        for name in self.parts:
-            value[name] = _copy(value[name])
-        return value
+        own: JSON = self.value.copy() if self.packed is None else marshal.loads(self.packed)  # noqa: S302 (our own)
+        return own
 
     def lives(self, moment: int) -> bool:
         """Whether the item has not expired at a moment, in microseconds since 1970."""
@@ -267,18 +266,13 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)
     updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
-    parts = [name for name, part in content.items() if type(part) in (dict, list)]
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, parts)
+    has_parts = any(type(part) in (dict, list) for part in content.values())
+    packed = marshal.dumps(content) if has_parts else None  # copied from in a tenth of the time of `deepcopy`
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, packed)
 
 
 # By all that the row says; a turn reads much of what the turn before has read.
 _kept_item = lru_cache(_KEPT_ITEMS)(_decoded_item)
-
-
-def _copy(part: Any) -> Any:
-    if type(part) is dict:
-        return {name: _copy(one) if type(one) in (dict, list) else one for name, one in part.items()}
-    return [_copy(one) if type(one) in (dict, list) else one for one in part]
 
 
 def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
