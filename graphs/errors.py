@@ -4,8 +4,6 @@ Errors that do not go away by trying again are also a RuntimeError or ValueError
 its server passes their message on.
 """
 
-from __future__ import annotations
-
 
 class QuestbookError(Exception):
     """Base of all errors that graphs raise on purpose."""

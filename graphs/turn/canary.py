@@ -5,8 +5,6 @@ final, and compares labels and numbers by itself: a mistake there is no mistake 
 prompt, counted, and logged as an error. `counts` says of this process how many records were "checked" and "leaked".
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable
@@ -26,8 +24,8 @@ counts = Counter[str](checked=0, leaked=0)
 
 
 def without_leaks(
-    records: Iterable[Recalled], state: TurnState, settings: Settings, timeline: Timeline
-) -> list[Recalled]:
+    records: Iterable["Recalled"], state: "TurnState", settings: Settings, timeline: Timeline
+) -> list["Recalled"]:
     """Return the records that the run of a turn may see; `timeline` is that of `visible_timeline`."""
     kept: list[Recalled] = []
     for record in records:
@@ -40,7 +38,7 @@ def without_leaks(
     return kept
 
 
-def _problem(record: Recalled, state: TurnState, settings: Settings, timeline: Timeline) -> str:
+def _problem(record: "Recalled", state: "TurnState", settings: Settings, timeline: Timeline) -> str:
     owner, campaign, *_ = (*record.namespace, "", "")
     if owner == _TEAMS:
         if unescape_label(campaign) != settings.team:

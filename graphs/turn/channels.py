@@ -202,8 +202,7 @@ class Owner(Last):
 class Own(LastValue[Any]):
     """A channel that says to which machine a thread belongs: `Annotated[str, Own("companion")]`.
 
-    LangGraph lets any graph run on any thread, and its checkpoint then lacks what only the thread's own machine keeps.
-    So another machine's run fails here, before anything is saved. The thread can still be read.
+    LangGraph lets any graph run on any thread. Another machine's run fails here, before anything is saved.
     """
 
     __slots__ = ("machine",)
@@ -229,11 +228,7 @@ class Own(LastValue[Any]):
         return changed
 
     def checkpoint(self) -> Any:
-        """Return the value to save.
-
-        Raises:
-            InputError: The thread belongs to another machine.
-        """
+        """Return the value to save; where the thread belongs to another machine, an InputError refuses it."""
         if self.is_available() and self.value != self.machine:
             owner = self.value if isinstance(self.value, str) else " of ".join(map(repr, reversed(self.value)))
             wrong = f"This thread belongs to {owner}, and {self.machine} cannot run on it."
@@ -242,11 +237,7 @@ class Own(LastValue[Any]):
 
 
 def check_channel(channels: Mapping[str, Any], name: str, value: Any) -> None:
-    """Check a value that a graph's channel had, as a file says; a channel that the graph does not have is passed over.
-
-    Raises:
-        ValueError: It does not fit; the message names the channel, the value and what is expected.
-    """
+    """Check a value that a graph's channel had, as a file says; one that does not fit is refused by a ValueError."""
     channel = channels.get(name)
     if isinstance(channel, Own) and value != channel.machine:
         raise InputError(f"{name}: got {value!r:.80}; expected {channel.machine!r}.")

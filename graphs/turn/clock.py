@@ -5,8 +5,6 @@ After the clock was set back, new ids would be smaller than those before: every 
 goes on from. So a checkpointer calls `keep_ids_after` with the thread's newest id whenever a thread is loaded.
 """
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,10 +20,7 @@ _ONE_SECOND = timedelta(seconds=1)
 
 
 def keep_ids_after(checkpoint_id: str) -> None:
-    """Make sure that ids which this process makes from now on are greater than this UUID of version 6.
-
-    Any other text changes nothing.
-    """
+    """Make ids that this process makes from now on greater than this UUID of version 6; other texts change nothing."""
     ticks, state = _ticks(checkpoint_id), vars(checkpoint_ids)
     if ticks is not None and ticks > (state[_LAST] or 0):
         state[_LAST] = ticks
@@ -46,7 +41,7 @@ def said_at(checkpoint_id: str | None) -> str:
     return min(time_of(checkpoint_id) or now, now).isoformat(timespec="seconds")
 
 
-def clock_problem(runtime: Runtime[Any]) -> str:
+def clock_problem(runtime: "Runtime[Any]") -> str:
     """Say how far this computer's clock went back since the run's checkpoint; "" if it did not."""
     info = runtime.execution_info
     then, now = time_of(info.checkpoint_id if info else None), datetime.now(UTC)

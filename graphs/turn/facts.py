@@ -1,8 +1,7 @@
 """Facts of a conversation: after the reply, one question to the model for what was said, and how it gets into a store.
 
-The companion and `build_agent` use the node `learn`. Others call `ask_facts`, which asks and needs no state, and
-write what it returns with `questbook.memory.facts.writing.note_facts`. The dungeon master asks for a patch of a page
-and facts in one call (`questbook.graphs.dungeon_master.facts`).
+The companion and `build_agent` use the node `learn`. `ask_facts` needs no state; what it returns is written with
+`questbook.memory.facts.writing.note_facts`.
 """
 
 import logging
@@ -97,11 +96,7 @@ class FactNotes:
 
 
 def rules_of(facts: object, team: Any, metadata: Any) -> AppRules:
-    """Put together what an app says of its agent's memory.
-
-    Raises:
-        DeclarationError: One makes no sense.
-    """
+    """Put together what an app says of its agent's memory; a DeclarationError refuses what makes no sense."""
     notes = facts if isinstance(facts, FactNotes) else FactNotes()
     team, metadata = "" if team is None else team, {} if metadata is None else metadata
     rules: JSON = {name: getattr(notes, name) for name in ("schema", "instructions", "ttl")}
@@ -126,8 +121,8 @@ class TaughtTurns(NamedTuple):
 async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once, what the turns taught that are not noted yet, and write it; return the channels to write.
 
-    A node for after `remember`, when each turn has its place on the timeline: a fork from before a turn does not see
-    its facts. A later fact of a slot ends the earlier one. After a failure the next turn notes it too (`catching_up`).
+    A node for after `remember`, when each turn has its place on the timeline. After a failure the next turn notes it
+    too (`catching_up`).
     """
     store, context = runtime.store, runtime.context
     if store is None:
@@ -181,9 +176,6 @@ async def learn_turns(
     name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
     shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
     first and the last turn that was shown.
-
-    Raises:
-        QuestbookError: The model failed, as `ask_facts` says; nothing was written.
     """
     namespace = settings.campaign_namespace(FACTS)
 

@@ -63,9 +63,6 @@ async def interview(
     note did not fit, until it answers without a call; what it said to the person, and what fits, is kept in any case.
     Nothing is noted of a private turn. If the model asks nothing, `question` is asked, with {missing} for the first
     missing field.
-
-    Raises:
-        ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
     """
     turn, private, done_tools = state.turn, is_private(state), [done.tool] if done else []
     messages, notices = list[AnyMessage](), list[Notice]()

@@ -43,7 +43,7 @@ def catching_up(
 ) -> Iterator[list[Notice]]:
     """Take notes of `turns_to_note`; if they fail, or the person's next message comes meanwhile, the next turn does it.
 
-    Gives the notices: after a failure one that begins with `failed`, else none. The reply is never at risk.
+    Gives the notices: after a failure one that begins with `failed`, else none.
     """
     notices = list[Notice]()
     try:
@@ -68,9 +68,6 @@ async def ask_of_oldest(
     """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
 
     There is at least one turn, as `TurnState.transcript` has them, the oldest first.
-
-    Raises:
-        QuestbookError: As `ask`.
     """
     portion = oldest_within(turns, budget)
     for shown in [portion, *([portion[:1]] if len(portion) > 1 else [])]:
@@ -106,8 +103,7 @@ class Notes(Generic[PageT]):
     # Names of the tools in the last answer whose arguments could not be read.
     unread: list[str] = field(default_factory=list)
     is_answer: bool = False  # whether the model has answered at all
-    # What changed on each page: a merge patch from the page that was given, {} for no change. The page has applied the
-    # model's own patches, so the reducer, which applies this one, cannot refuse it.
+    # What changed on each page: a merge patch from the page that was given, {} for no change.
     patches: list[JSON] = field(default_factory=list)
 
 
@@ -191,8 +187,7 @@ async def known_attributes(
 ) -> str:
     """List the known attributes of the person and of those whom turns name, so that the model words them alike.
 
-    A line is {"subject", "attributes"}; at most 240 tokens. Only facts count that the timeline sees (None: all) and
-    that are from before the turn `before`.
+    Only facts count that the timeline sees (None: all) and that are from before the turn `before`.
     """
     slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
     return "\n".join(attribute_lines(slots))
@@ -216,7 +211,7 @@ async def known_slots(
 
 
 def attribute_lines(slots: Iterable[Slot]) -> list[str]:
-    """Group attributes by subject, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
+    """Return lines {"subject", "attributes"}, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
     groups: dict[str, JSON] = {}
     left = KNOWN_TOKENS
     for known in slots:

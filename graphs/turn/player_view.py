@@ -1,7 +1,6 @@
-"""PlayerView: what a player may see of a campaign.
+"""PlayerView: what a player may see of a campaign. Every door that shows the game uses this and nothing else.
 
-Every door that shows the game to its player uses this and nothing else; a node that renders for players takes it as its
-input schema. What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
+What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,10 +38,7 @@ def is_secret(path: str) -> bool:
 
 
 def noted_on(node: str, update: Mapping[str, Any]) -> JSON:
-    """Return what a node noted on a page, as a player may read it: {"page", "text"}; {} if it noted nothing.
-
-    The interview is told of when the page is complete.
-    """
+    """Return what a node noted on a page, as a player may read it: {"page", "text"}; {} if nothing to tell of."""
     if node == "build_character" and "hit_points" in (update.get("character") or ()):
         return {"page": "sheet", "text": "Your character's sheet is complete."}
     patch: Mapping[str, Any] = (update.get("quest") if node == "update_state" else None) or {}
@@ -86,11 +82,7 @@ class PlayerView(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Make the view of a state's values.
-
-        Raises:
-            NotebookError: A page in them is none, or a newer Questbook wrote it.
-        """
+        """Make the view of a state's values; a page that is none, or a newer Questbook's, is a NotebookError."""
         pages = {"character": CharacterNotebook.load(values.get("character")), "quest": _quest(values.get("quest"))}
         return cls.model_validate({"summary": values.get("summary") or "", "recalled": values.get("recalled")} | pages)
 

@@ -3,13 +3,10 @@
 What stays the same comes first, then the conversation, which only grows, then what changes every turn: providers charge
 less for the beginning that a prompt shares with the one before. The sections that change are in the newest message of
 the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
-person's words are escaped in every message, and between tags of their own beside sections, so that they can never
-pass for one.
+person's words are escaped, so that they can never pass for a section.
 
-How long a prompt may be is known from the model's profile, where LangChain has one, or from the provider's refusal. Of
-one that is too long the oldest turns leave, a few sentences of them stay in its summary, and the channel `window` keeps
-how much of the conversation fits, and of memories as much, so that the next prompts are short enough and the buffer
-lets go of what no prompt can hold.
+Of a prompt that is too long, by the model's profile or the provider's refusal, the oldest turns leave, and the channel
+`window` keeps how much of the conversation fits, and of memories as much, for the prompts that follow and the buffer.
 """
 
 import json
@@ -93,9 +90,7 @@ def stack(
     """Put a prompt together in the order that the settings name; sections without text are left out.
 
     `sections` come before the conversation, `last` beside the person's newest words, unless the settings say otherwise.
-
-    Raises:
-        SettingsError: An added section has the name of one that is there.
+    A section that the settings add must have a name of its own: else a SettingsError says so.
     """
     own, closing = list(sections), list(last)
     names = {MESSAGES, WORDS, *(section.name for section in own + closing)}
@@ -129,10 +124,7 @@ def opening_sections(instructions: str, state: TurnState) -> list[Section]:
 def prompt_about_turns(
     sections: Iterable[Section], turns: Iterable[Mapping[str, object]], last: Iterable[Section] = ()
 ) -> list[BaseMessage]:
-    """Make a prompt for work after the reply: turns, as JSON, in the place of a conversation.
-
-    The sections `last`, which change from call to call, are with the turns.
-    """
+    """Make a prompt for work after the reply: `last`, which changes from call to call, and turns, as JSON."""
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
     return [system_message(sections), HumanMessage(_join([*last, lines]))]
 
@@ -189,10 +181,9 @@ def _report(section: Section) -> JSON:
 
 
 def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
-    """Return a prompt with the latest turns that fit in so many tokens, at least the last; the rest in short.
+    """Return a prompt with the latest turns that fit in so many tokens, at least the last.
 
-    Of each turn that leaves, the summary gets the first sentences of the reply; the oldest are dropped if they are too
-    many.
+    Of each turn that leaves, the summary gets the first sentences of the reply, as far as it has room.
     """
     kept = latest_messages(prompt.conversation, tokens)
     turns = split_turns(prompt.conversation, 0)

@@ -40,10 +40,7 @@ class Told:
         return [record for record in records if not self._is_told(record)]
 
     def rest_of(self, memories: Sequence[Memory]) -> list[Memory]:
-        """Return memories, replies without the sentences that are told, and no fact that a reply among them tells.
-
-        The exchange `tells` it. A reply of which less than a telling sentence is left goes, too.
-        """
+        """Return memories, replies without the sentences that are told, and no fact that a reply among them `tells`."""
         replies = [(Told([memory["reply"]]), list[str]()) for memory in memories if memory.get("reply")]
         left = []
         for memory in memories:

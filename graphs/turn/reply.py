@@ -1,8 +1,4 @@
-"""The reply: one question to the model, streamed and guarded.
-
-A prompt that is too long for the model is made shorter, once. A reply must not repeat a secret word for word, nor the
-tags of the prompt's sections.
-"""
+"""The reply: one question to the model, streamed, and guarded: it repeats no secret word for word, and no tags."""
 
 import logging
 import re
@@ -69,7 +65,7 @@ async def reply(
     marks what of the reply must not pass for true.
 
     Raises:
-        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
+        ModelError: The model failed or said nothing. The person's message is in the checkpoint; run the thread again
             without input to retry the turn.
     """
     context = runtime.context
@@ -117,10 +113,6 @@ async def ask_fitted(
 
     A report of each prompt goes out on the stream before it is sent. `node` asks in this turn; `tags` are those of the
     model's run; the messages `more` come behind the prompt.
-
-    Raises:
-        PromptTooLongError: The prompt is too long even with the last turn alone.
-        ModelError: The model failed or said nothing.
     """
     settings: Settings = runtime.context
     loaded = await chat_model(settings)
@@ -149,10 +141,7 @@ async def ask_fitted(
 def guard_of(
     state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = (), marker: Marker | None = None
 ) -> Guard:
-    """Return the guard of a reply: it limits its length and, where the state has pages with secrets, what it tells.
-
-    Calls of the tools `hidden` are not streamed.
-    """
+    """Return the guard of a reply, of its length and of pages' secrets; calls of `hidden` tools are not streamed."""
     if not settings.guard_secrets or not any(page.SECRET for page in state.PAGES.values()):
         return Guard(settings.max_reply_chars, hidden=hidden, marker=marker)
     secrets = secret_phrases(secret_texts(state))

@@ -8,8 +8,6 @@ nothing. "user": a new thread begins with no past of its own, and sees what the 
 Loads neither LangGraph nor LangChain, so that a command that asks no model starts quickly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,11 +89,7 @@ def settings_of(
 ) -> SettingsT:
     """Return the settings of a run on a thread: their user named; where the caller names no campaign, the thread's.
 
-    Args:
-        settings: As the caller gave them.
-        state: The thread's; on a thread without a campaign, its `new_campaign` may name one.
-        thread: The thread's id; None without a checkpointer.
-        configurable: The run's `config["configurable"]`.
+    Of a thread without a campaign, `new_campaign` of its state may name one.
 
     Raises:
         InputError: They name another user or campaign than the thread's.
@@ -110,11 +104,7 @@ def settings_of(
 
 
 def check_owner(campaign: Sequence[str], settings: Settings) -> None:
-    """Refuse settings of another user or campaign than a thread's, its channel `campaign`.
-
-    Raises:
-        InputError: They differ.
-    """
+    """Refuse settings of another user or campaign than a thread's, its channel `campaign`, by an InputError."""
     named = [settings.user, settings.campaign]
     if campaign and list(campaign) != named:
         (user, campaign_name), (new_user, new) = campaign, named
@@ -124,24 +114,24 @@ def check_owner(campaign: Sequence[str], settings: Settings) -> None:
         raise InputError(f"{thread}, {but}. {again} a new thread for that one.")
 
 
-def run_thread(runtime: Runtime[Any]) -> str | None:
+def run_thread(runtime: "Runtime[Any]") -> str | None:
     """Return the id of the run's thread; None without a checkpointer."""
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
-def thread_or_branch(runtime: Runtime[Any], timeline: Timeline) -> str:
+def thread_or_branch(runtime: "Runtime[Any]", timeline: "Timeline") -> str:
     """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
     return run_thread(runtime) or (timeline[0][0] if timeline else "")
 
 
-def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Timeline:
+def visible_timeline(state: "TurnState", runtime: "Runtime[Any]") -> "Timeline":
     """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
     if state.SCOPE != "user":
         return state.timeline
     return user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
 
 
-def user_timeline(timeline: Timeline, settings: Settings, thread: str) -> UserTimeline:
+def user_timeline(timeline: "Timeline", settings: Settings, thread: str) -> "UserTimeline":
     """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
     from questbook.memory.timeline.timeline import UserTimeline
 

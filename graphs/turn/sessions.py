@@ -1,15 +1,13 @@
 """How a thread begins: a new one goes on from the campaign's head; one whose id was used before begins again.
 
-The head is what the last finished turn left: pages, summary, timeline. It is one item of the store; each finished turn
-moves it. A new thread takes it over as its past. Two threads that go on from one head part at their first turn, because
-the turn claims its place (`questbook.memory.timeline`). Of a machine whose memories are not a campaign's
-(`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign alone.
+The head is what the last finished turn left: pages, summary, timeline, in one item of the store. Of a machine whose
+memories are not a campaign's (`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign
+alone.
 
-The state is also empty where a thread begins again with an id that was used before, and where it has gone back to its
-beginning. Only the checkpointer tells these apart. A thread that has gone back has earlier checkpoints, and what it
-took back is seen by nobody. A thread whose checkpoints are gone (deleted, or kept in RAM by a program that has ended)
-begins again: what the store knows of it stays visible, as if another thread had said it, and the new one gets branches
-with a mark of their own (`questbook.memory.timeline.timeline.UserTimeline`).
+The state is also empty where a thread has gone back to its beginning, and where its checkpoints are gone; only the
+checkpointer tells these apart. What the first took back is seen by nobody. The second begins again: what the store
+knows of it stays visible, as if another thread had said it, and its new branches have a mark of their own
+(`questbook.memory.timeline.timeline.UserTimeline`).
 """
 
 import asyncio
@@ -68,10 +66,6 @@ async def begin(
 
     `state` is as the person's message finds it; `recap` makes a text of the head that opens a new thread (`join`);
     `numbered` are channels with the turn's number, of a caller that numbers its turns: else it is the next one.
-
-    Raises:
-        PastUnknownError: The store cannot say whether there is a past.
-        SettingsError: The campaign is another machine's.
     """
     past = await join(state, runtime, recap)
     pages = {name: page.load(past[name]) for name, page in state.PAGES.items() if name in past}
@@ -221,10 +215,7 @@ async def _is_saved(thread: str, checkpoint: str) -> bool:
 
 
 async def _has_earlier(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint of the thread from before another one; ids begin with the time.
-
-    If it is not known which, there is one: what was taken back must not be seen.
-    """
+    """Whether the run's checkpointer has one from before another; if it is not known which, yes: nothing may leak."""
     saver, config, before = _saver(), _config(thread), _config(thread, checkpoint)
     if saver is None or not checkpoint:
         return saver is not None

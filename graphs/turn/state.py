@@ -99,12 +99,11 @@ _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 
 
 def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
-    """Make the channel of a page, which applies merge patches of any writer.
+    """Make the channel of a page, which applies merge patches (RFC 7396) of any writer.
 
-    A state declares it as `Annotated[Page, patches(Page)]`.
-
-    If a patch (RFC 7396) does not fit, the page stays as it is. An edit by `update_state` raises a NotebookError that
-    names the field; a write that LangGraph has saved already is left out, with a line in the log.
+    A state declares it as `Annotated[Page, patches(Page)]`. If a patch does not fit, the page stays as it is. An edit
+    by `update_state` raises a NotebookError that names the field; a write that LangGraph has saved already is left out,
+    with a line in the log.
     `bounded` says whether the page's limit holds: where several nodes write in one step, each checks it itself.
     """
 
@@ -115,11 +114,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
-    """Add messages by id, as `add_messages` does; they are cleaned first, so that they can be stored.
-
-    Raises:
-        InputError: The update has something that is no message, or removes one that is not there.
-    """
+    """Add messages by id, as `add_messages` does, cleaned, so that they can be stored; an InputError refuses others."""
     try:
         written = convert_to_messages(update if isinstance(update, list) else [update])
         messages = [clean(message) for message in written]
@@ -285,7 +280,7 @@ class TurnState(Schema):
     def is_repeated(self) -> bool:
         """Whether the newest message came with a run that has opened a turn with these words before.
 
-        After a kill -9 LangGraph's queue runs again what had ended, also some runs ago; the message has another id.
+        After a kill -9 LangGraph's queue runs again what had ended; the message has another id.
         """
         return self.opener != self.opened_by and self.run_mark in self.opened_in
 
@@ -324,10 +319,7 @@ class TurnState(Schema):
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
     def transcript(self, first: int, last: int) -> list[Turn]:
-        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}.
-
-        Of what is longer than `MOST_REMEMBERED` characters, the middle is left out.
-        """
+        """Return those of turns `first` to `last` that are in the buffer; of very long texts without the middle."""
         turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:

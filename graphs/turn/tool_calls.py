@@ -112,8 +112,7 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
     """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
 
-    `page` is as earlier calls left it; `stored` is the one in state (None: the same): its reducer gets one patch of all
-    calls, so that has to fit, too.
+    `page` is as earlier calls left it; `stored` is the one in state, whose reducer gets one patch of all calls.
     """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
@@ -251,8 +250,8 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
 async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Round:
     """Answer the calls of the last message, which calls tools.
 
-    The model is asked again when it has said nothing yet, when a call failed, and when a tool wants it; not after
-    `most_rounds` rounds in one turn, unless it has said nothing.
+    The model is asked again when it has said nothing yet; also, up to `most_rounds` in one turn, when a call failed or
+    a tool wants it.
     """
     message: Any = state.messages[-1]
     calls = calls_of(message)
@@ -265,7 +264,7 @@ async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Rou
 
 
 def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
+    """Return the messages to add after a round of tools.
 
     If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
     `spent` for this turn, the last result says so.
@@ -280,11 +279,7 @@ def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool,
 
 
 def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
-    """Make tools of functions with a docstring; LangChain's tools stay as they are.
-
-    Raises:
-        DeclarationError: One is neither.
-    """
+    """Make tools of functions with a docstring; LangChain's tools stay as they are, what is neither is refused."""
     many = isinstance(tools, Iterable) and not isinstance(tools, str | Mapping | BaseTool)
     for each in tools if many else [tools]:
         if not many or not (isinstance(each, BaseTool) or (callable(each) and not isinstance(each, type))):

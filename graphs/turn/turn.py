@@ -1,8 +1,5 @@
 """A turn: a person's message and all that comes of it, until the next one. How it begins, and how it is remembered.
 
-Each turn leaves one record in the store, and moves the campaign's head: what the last finished turn left, which a new
-thread goes on from (`questbook.graphs.turn.sessions`).
-
 A private turn is one whose person asked that it not be remembered. Its words are in the buffer for the current talk;
 nothing is derived from them: no page, no fact, no summary, no record.
 """
@@ -59,13 +56,7 @@ def check_input(state: TurnState, settings: Settings) -> None:
 
 
 def check_start(state: TurnState, settings_class: type[Settings]) -> None:
-    """Refuse, in an edge, input that cannot be played, and settings of another campaign than the thread's.
-
-    Raises:
-        InputError: As `check_input`; or the settings name another user or campaign than those of the thread's first
-            turn, and its story would become part of that one.
-        SettingsError: Nobody is named as the user, or two that differ are.
-    """
+    """Refuse, in an edge, input that cannot be played (`check_input`), and settings that are not the thread's."""
     check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
@@ -99,9 +90,8 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
 def route_to(node: str) -> Callable[[object], str]:
     """Make an edge to one node, or to END, that reads the state.
 
-    So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
-    before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
-    of ours between an edit and its saving, so Studio draws these edges dashed, too.
+    So LangGraph shows it what `update_state` writes in the name of the node before it, and what does not fit is refused
+    before it is saved (`questbook.graphs.turn.channels`). LangGraph calls nothing else of ours in between.
     """
     return lambda _: node
 
@@ -112,10 +102,7 @@ def is_private(state: TurnState) -> bool:
 
 
 def stored_words(turn: Turn) -> Turn:
-    """Return a turn as it is stored: as it is, or without its words if it is private.
-
-    That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
-    """
+    """Return a turn as it is stored: without its words if it is private, as after `forget`."""
     return {**turn, "player": FORGOTTEN, "reply": FORGOTTEN, "withheld": True} if off_record(turn["player"]) else turn
 
 
@@ -129,15 +116,13 @@ async def remember_turns(
     runtime: Runtime[SettingsT],
     writes: Callable[[list[Turn], list[Segment], JSON], list[PutOp]] | None = None,
 ) -> JSON:
-    """Write the turns that are not stored yet, one record each; return the channels to write.
+    """Write the turns that are not stored yet, one record each, and move the head; return the channels to write.
 
-    To run the node twice is to run it once. A turn whose place on the timeline another future has taken goes on a
-    branch of its own (`questbook.memory.timeline`). If the store fails, the turn stays in the buffer, a notice says so,
-    and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
-    as used now.
+    To run the node twice is to run it once. If the store fails, a notice says so, and the next turn writes it too.
+    Where recall scores by use (scoring "generative_agents"), what was recalled counts as used now.
 
-    `state.record_fields` adds to each record. `writes` makes further writes of an application, given the turns, the
-    timeline with their places, and where the records come from (`origin_of`).
+    `writes` makes further writes of an application, given the turns, the timeline with their places, and where the
+    records come from (`origin_of`).
     """
     if runtime.store is None:
         first = []
@@ -247,10 +232,7 @@ async def head_of(store: BaseStore, settings: Settings, key: str = HEAD) -> JSON
 
 
 async def move_head(state: TurnState, store: BaseStore, settings: Settings, thread: str | None) -> None:
-    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
-
-    A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
-    """
+    """Move the campaign's head to a state that a person has gone to; one in which nothing has begun removes it."""
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
     if ops := head_ops(state, state.timeline, settings, thread):
