@@ -1,7 +1,6 @@
 """`History`: going back, trying again, and moving between the lines of a campaign; `SyncHistory` for sync callers.
 
-Everything here is made of LangGraph's checkpoints. Going somewhere writes a new checkpoint that is like the one gone
-to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
+Going somewhere writes a new checkpoint that is like the one gone to. The campaign's head goes along.
 """
 
 import asyncio
@@ -77,14 +76,13 @@ class History(HistoryView):
         graph: Compiled with checkpointer and store.
         config: Names the thread; its other keys are passed on to every run.
         context: The settings of the runs; user and campaign say where the records are.
+
+    Raises:
+        HistoryError: Of any method: what is asked for is not there, or cannot be done now. Nothing was changed.
     """
 
     async def undo(self, turns: int = 1) -> StateSnapshot:
-        """Go back by a number of turns; return the state there.
-
-        Raises:
-            HistoryError: There are fewer turns.
-        """
+        """Go back by a number of turns; return the state there."""
         if turns < 1:
             raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
         if turns == 1 and self._waiting(await self.graph.aget_state(self._thread_config())):
@@ -97,11 +95,7 @@ class History(HistoryView):
         return await self.rewind(turn - turns)
 
     async def take_back(self) -> StateSnapshot:
-        """Go back to before the last message if it has no reply; before the first one the thread is empty again.
-
-        Raises:
-            HistoryError: The checkpoints before it are gone.
-        """
+        """Go back to before the last message if it has no reply; before the first one the thread is empty again."""
         state = before = self._own(await self.graph.aget_state(self._thread_config()))
         if not self._waiting(state):
             return state
@@ -114,11 +108,7 @@ class History(HistoryView):
         return await self.graph.aget_state(self._thread_config())
 
     async def rewind(self, turn: int) -> StateSnapshot:
-        """Go back to the end of a turn; return the state there.
-
-        Raises:
-            HistoryError: There is no such finished turn on the way to here.
-        """
+        """Go back to the end of a finished turn on the way to here; return the state there."""
         target = await self._end_of_turn(turn)
         state = await self._move_to(target)
         past = await past_of(self._store(), self.context, self._thread_id)
@@ -130,11 +120,7 @@ class History(HistoryView):
         return await self.write(carried)
 
     async def retry(self, *, dice: bool = False) -> Replay:
-        """Return how to play the last turn again, in other words, and with `dice` also with other rolls.
-
-        Raises:
-            HistoryError: There is no reply to replace.
-        """
+        """Return how to play the last turn again, in other words, and with `dice` also with other rolls."""
         position = position_of(await self.current_state())
         start: StateSnapshot | None = None
         roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking_nodes(self.graph).items()}
@@ -181,9 +167,6 @@ class History(HistoryView):
 
         The thread's first message can be replaced too: the thread then begins again from the past that it had. If it
         had none, the campaign's head is given up, because the new message begins the campaign.
-
-        Raises:
-            HistoryError: There is no message.
         """
         position = position_of(await self.current_state())
         first: StateSnapshot | None = None
@@ -203,11 +186,7 @@ class History(HistoryView):
         return LastMessage(await self._on_thread(first), position.player)
 
     async def name_line(self, name: str) -> None:
-        """Give a name to the line from here on.
-
-        Raises:
-            HistoryError: The name is blank, in use, or would be read as a turn or a branch.
-        """
+        """Give a name to the line from here on; not one that is in use, or would be read as a turn or a branch."""
         name = " ".join(name.split())
         if not name or len(name) > 60:
             raise HistoryError(f"A line needs a name of 1 to 60 characters, got {name!r:.70}.")
@@ -223,11 +202,7 @@ class History(HistoryView):
         await self.write({"line": name})
 
     async def finished_state(self) -> StateSnapshot:
-        """Return the thread's last state, whose turn must be finished.
-
-        Raises:
-            HistoryError: Nothing has been said yet, or the last turn is not finished.
-        """
+        """Return the thread's last state, whose turn must be finished."""
         state = await self.current_state()
         if self._waiting(state):
             remedy = "try it again, or take it back, first."
@@ -235,11 +210,7 @@ class History(HistoryView):
         return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
-        """Write channels, as an edit by a person; going back to before it undoes it. Return the new state.
-
-        Raises:
-            HistoryError: Nothing has been said yet, or the last turn is not finished.
-        """
+        """Write channels after a finished turn, as an edit by a person, which can be undone; return the new state."""
         await self.finished_state()
         await self.graph.aupdate_state(self._thread_config(), dict(update), as_node="condense")
         return await self._take_head_along()
@@ -248,9 +219,6 @@ class History(HistoryView):
         """Go to a turn, or to the end of a line or branch; return the state there.
 
         What another thread of the campaign played is copied to this thread.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
         is_turn = where.isdecimal() and len(where) < 16
@@ -317,11 +285,7 @@ class History(HistoryView):
         return self._config_at(state) if thread_of(state) == self._thread_id else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
-        """Write a copy of a state of another thread to this one, where it has no parent; return the config to run from.
-
-        Raises:
-            HistoryError: The checkpoint is gone.
-        """
+        """Write a copy, without a parent, of a state of another thread to this one; return the config to run from."""
         saver = self.graph.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")

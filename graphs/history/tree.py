@@ -1,8 +1,7 @@
 """The tree of all that was played: `PlayedTurn`s in `Stretch`es that fit on a screen.
 
-A campaign may have thousands of turns and a hundred branches. Turns in a row are therefore one stretch, and only forks
-divide it. The stretch that leads through the current turn comes first, and the longer stretch at every other fork: that
-keeps the tree flat, however it was played.
+A campaign may have thousands of turns and a hundred branches. So only forks divide a stretch. The one that leads
+through the current turn comes first, and the longer one at every other fork, which keeps the tree flat.
 """
 
 from collections import Counter, defaultdict

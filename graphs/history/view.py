@@ -58,12 +58,7 @@ class HistoryView:
         self._upkeep = upkeep_nodes(graph)
 
     async def current_state(self) -> StateSnapshot:
-        """Return the thread's last state.
-
-        Raises:
-            HistoryError: Nothing has been said yet.
-            InputError: The thread is another user's, or of another campaign.
-        """
+        """Return the thread's last state; an InputError says that it is another user's, or of another campaign."""
         state = self._own(await self.graph.aget_state(self._thread_config()))
         if not position_of(state).turn:
             raise HistoryError("Nothing has been said yet.")
@@ -83,11 +78,7 @@ class HistoryView:
         return next((turn.key for turn in played if turn.player == position.player), None)
 
     async def _end_of_turn(self, number: int) -> StateSnapshot:
-        """Return the state at the end of an earlier turn, on the way to where the thread is.
-
-        Raises:
-            HistoryError: There is no such finished turn on the way.
-        """
+        """Return the state at the end of an earlier turn, on the way to where the thread is."""
         last = position_of(await self.current_state()).turn
         if number > last:
             here = f"this is turn {last}. /branches shows the rest."
@@ -109,12 +100,7 @@ class HistoryView:
         raise HistoryError(f"There is no turn {number} to go back to: {reason}.")
 
     async def _end_of(self, played: PlayedTurn) -> StateSnapshot:
-        """Return the state with which a turn ended, with later edits of it, whichever thread played it.
-
-        Raises:
-            HistoryError: Its checkpoints are gone.
-            InputError: A record names the thread of another user or campaign.
-        """
+        """Return the state with which a turn ended, with later edits of it, whichever thread played it."""
         state = self._own(await self.graph.aget_state(self._config_of(played)))
         if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record
             async for earlier in self._ancestors(self._config_of(played)):
@@ -146,11 +132,7 @@ class HistoryView:
         return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
 
     async def find(self, where: str) -> PlayedTurn:
-        """Find a turn by its number on the way to here, or the last turn of a line or branch by its name.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch; the message lists the lines.
-        """
+        """Find a turn by its number on the way to here, or the last turn of a line or branch by its name."""
         where = " ".join(where.split())
         if where.isdecimal() and len(where) < 16:
             if played := await self._turns_on_this_line(int(where)):
@@ -168,11 +150,7 @@ class HistoryView:
         return max(matches, key=lambda turn: turn.age)
 
     async def difference(self, one: str, other: str = "") -> Difference:
-        """Return what two turns disagree on, each named as in `find`; without another one, a turn and the present.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch.
-        """
+        """Return what two turns disagree on, each named as in `find`; without another one, a turn and the present."""
         before = (await self._end_of(await self.find(one))).values
         after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
         was, now, turns = remembered_timeline(before), remembered_timeline(after), await self.turns()

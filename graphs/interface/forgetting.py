@@ -45,11 +45,7 @@ async def forgetting_of(game: Game) -> Forgetting:
 
 
 async def find_words(game: Game, words: str) -> Preview:
-    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt.
-
-    Raises:
-        ForgettingError: They cannot be forgotten.
-    """
+    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt."""
     matches = await _find_shown(await forgetting_of(game), words)
     typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in _typed_entries(game.home.prompt_history))
     lines = _preview(matches, typed, name_of(game.context.campaign))
@@ -63,9 +59,6 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
 
     If `remove_emptied`, memories that say nothing without the words are removed; else they stay, with "[forgotten]" in
     place of the words.
-
-    Raises:
-        ForgettingError: They cannot be forgotten, or not everywhere.
     """
     forgetting, phrase = await forgetting_of(game), Phrase(words)
     matches = await _find_shown(forgetting, words)
@@ -108,11 +101,7 @@ async def turn_to_retract(game: Game, number: str) -> str:
 
 
 async def retract_turn(game: Game, number: str) -> list[str]:
-    """Retract a turn; return the lines that say what was undone.
-
-    Raises:
-        HistoryError: There is no such turn on this line.
-    """
+    """Retract a turn; return the lines that say what was undone."""
     if not number.strip().isdecimal() or len(number) > 15:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(number))
@@ -135,9 +124,6 @@ def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
     """Remove the entries of a prompt history for which `matches` is true; return how many.
 
     A new file is written beside the old one and replaces it, so that the file is whole at any moment.
-
-    Raises:
-        HomeError: The file cannot be read or written.
     """
     entries = _typed_entries(path)
     kept = [entry for entry in entries if not matches(_typed_text(entry))]

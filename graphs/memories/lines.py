@@ -62,11 +62,7 @@ def lines_of_threads(space: tuple[str, ...], timeline: Sequence[Segment], lines:
 
 
 def read_line(text: str, number: int) -> JSON:
-    """Read a line, and check every field of it.
-
-    Raises:
-        InputError: It does not fit; the message names the line and what is wrong.
-    """
+    """Read a line, and check every field of it; an InputError names the line and what is wrong."""
     try:
         line: JSON = json.loads(text)
         check_fits(_LINE, line)

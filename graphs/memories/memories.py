@@ -117,6 +117,7 @@ class Memories:
 
     Raises:
         InputError: The arguments do not go together; the message says which.
+        NoSuchMemoryError: Of a method that takes keys: no memory has one, or several have.
     """
 
     def __init__(
@@ -194,11 +195,7 @@ class Memories:
         return [memory for place in await self._places() for memory in await self._read(place) if fits(memory)]
 
     async def get(self, key: str) -> MemoryRecord:
-        """Return a memory by its key, or by the beginning of it, at least four characters.
-
-        Raises:
-            NoSuchMemoryError: There is none, or there are several.
-        """
+        """Return a memory by its key, or by the beginning of it, at least four characters."""
         return pick_memory(await self.list(), key)
 
     async def add(self, fact: Fact | Mapping[str, Any] | str) -> MemoryRecord:
@@ -225,7 +222,6 @@ class Memories:
         it (`corrects`). It goes back with the thread of the old one.
 
         Raises:
-            NoSuchMemoryError: There is no such memory, or there are several.
             InputError: It is no fact that this view sees: what was said stays said.
             ValueError: A field is not valid.
         """
@@ -245,9 +241,6 @@ class Memories:
         With an exchange go the facts that it taught, unless they were said again, with each the conclusions that rest
         on it, and what is kept beside it. What a deleted fact had ended holds again. The messages of a thread stay:
         `retract` takes its turn out, `forget` the words.
-
-        Raises:
-            NoSuchMemoryError: There is no memory with one of the keys, or several.
         """
         memories, places = await self.list(), await self._places()
         chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}
@@ -309,21 +302,11 @@ class Memories:
         return sum(write.index is not False for write in new)
 
     async def why(self, what: str) -> Sequence[Cause]:
-        """Return the messages that taught what has some words; see `questbook.why`.
-
-        Raises:
-            InputError: `config` names no thread.
-            HistoryError: Nothing has the words.
-        """
+        """Return the messages that taught what has some words, as `questbook.why`; `config` names a thread."""
         return await why(*self._thread(), what)
 
     async def retract(self, turn: int) -> Retraction:
-        """Undo what was derived from a turn of the thread; see `questbook.retract`.
-
-        Raises:
-            InputError: `config` names no thread.
-            HistoryError: There is no such turn, or the last one is not finished. Nothing was changed.
-        """
+        """Undo what was derived from a turn of the thread that `config` names, as `questbook.retract`."""
         return await retract(*self._thread(), turn)
 
     def _thread(self) -> tuple[Graph, RunnableConfig, JSON]:

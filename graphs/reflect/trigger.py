@@ -1,7 +1,5 @@
 """When a machine reflects: enough was noted since the last time. Then its node `reflect` looks back on it.
 
-In the turn, or in the background.
-
 The channel `unreflected` says when a reflection may be due, so that an ordinary turn asks no store; whether it is, the
 store says. The channel goes back to 0 only after a reflection's writes.
 """
@@ -42,11 +40,7 @@ class _NoServerError(Exception):
 
 
 async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
-    """Reflect, or have it done in the background on LangGraph Server.
-
-    If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
-    turn, if the person's next message comes meanwhile.
-    """
+    """Reflect, or have it done in the background on LangGraph Server; if it fails, a notice says so."""
     notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
     if runtime.context.reflection == "background":
@@ -81,8 +75,7 @@ async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
 async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
     """Have a run of `reflect` on LangGraph Server note what the turns taught that are not noted yet, and reflect on it.
 
-    A node in the place of `learn`; elsewhere than on a server it is `learn`, and a notice says so. What a run has noted
-    is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
+    Elsewhere it is `turn.facts.learn`, and a notice says so. The channel `facts_through` follows with the next turn.
     """
     context, store = runtime.context, runtime.store
     if store is None or state.remembered_through < state.turn:
@@ -128,9 +121,7 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
-
-    The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
-    once: by the first turn after the run's end that may start the next one.
+    The notices of the last run, in whose thread nobody looks, are shown here, once.
     """
     if runtime.server_info is None:
         raise _NoServerError("this is no LangGraph Server")
