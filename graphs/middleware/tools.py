@@ -1,9 +1,8 @@
 """What the model may call: `search_memory`, `manage_memory`, and a tool for each page that is written on demand.
 
-What they change in the middle of a turn is staged. A write that went to the store at once would be seen by a fork from
-before it. So a tool leaves it in the channel `staged`, which goes back with the checkpoint, and `write_staged` writes
-it after the turn, on the turn's own place. Records are never changed: an update is a new record and a judgement that
-the old one holds no more.
+A write that went to the store in the middle of a turn would be seen by a fork from before it. So a tool leaves it in
+the channel `staged`, and `write_staged` writes it after the turn, on the turn's own place. Records are never changed:
+an update is a new record and a judgement that the old one holds no more.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -113,11 +112,7 @@ _MOST = 20  # memories that a search returns at most
 
 
 def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
-    """Make `search_memory` and `manage_memory`.
-
-    What `manage_memory` changes is staged in state, where a later search of the turn finds it, and reaches the store
-    with the turn's place on the timeline.
-    """
+    """Make `search_memory` and `manage_memory`; a later search of the turn finds what is staged."""
 
     async def search_memory(
         runtime: ToolRuntime, query: str = "", limit: int = 10, key: Key = "", page: int = 1
