@@ -20,7 +20,7 @@ from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pa
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start, route_to
+from questbook.graphs.turn.turn import check_start
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
@@ -161,8 +161,6 @@ def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | Fac
 
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
-    """Add the edges, each conditional, so that it shows LangGraph what an edit writes (`route_to`)."""
-
     def route_start(state: StateT) -> str:
         check_start(state, context)  # before any node has run: what is refused leaves the state untouched
         return "begin"
@@ -182,11 +180,11 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     if spec.has_tools:
         edge("use_tools", route_again, [*answers, *after])
     if spec.kept:
-        edge("update_pages", route_to("remember"), ["remember"])
+        builder.add_edge("update_pages", "remember")
     if spec.facts:
-        edge("remember", route_to("learn"), ["learn"])
+        builder.add_edge("remember", "learn")
         edge("learn", upkeep_edge(context, reflects=True), ["reflect", "condense", END])
         edge("reflect", upkeep_edge(context), ["condense", END])
     else:
         edge("remember", upkeep_edge(context), ["condense", END])
-    edge("condense", route_to(END), [END])
+    builder.add_edge("condense", END)

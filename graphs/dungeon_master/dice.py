@@ -157,9 +157,6 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     """Answer each call of the last message, in order: with a roll, or with what was wrong with the call.
 
     What a tool of the application's returns is escaped, so that it cannot pass for a part of the prompt.
-
-    Returns:
-        The channels to write; with what the application's tools command before them, if they do.
     """
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
@@ -274,8 +271,8 @@ def _dice(match: re.Match[str]) -> _Dice:
 class _Reader:
     """Recursive descent that adds up as it reads; its methods are the rules of the grammar above.
 
-    It runs twice: first on the highest value of each dice term with `minus=add`, which checks the grammar and
-    bounds what the expression can reach before a die falls, then on what fell.
+    It runs on the highest value of each dice term with `minus=add`, to bound what the expression can reach, then on
+    what fell.
     """
 
     def __init__(self, tokens: list[str], dice: list[int], minus: Callable[[int, int], int] = sub) -> None:

@@ -1,11 +1,9 @@
 """The facts of a campaign: what is known before the notes, what the notes teach, and the node that writes it.
 
-`update_state` shows the model `story_attributes`, reads its answer with `read_new_facts`, and takes over what the
-narrator handed over as secret, `with_secrets`; all of it waits in the channel `facts`. The node `remember` writes it to
-the store once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
+What `update_state` reads as facts and secrets waits in the channel `facts`; the node `remember` writes it to the store
+once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
 
-What a player writes is an attempt or a claim, so a fact that rests on it alone is theirs. A model is asked to tell
-claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code.
+What a player writes is an attempt or a claim, so a fact that rests on it alone is theirs (`classify_fact`).
 """
 
 import logging
@@ -84,10 +82,7 @@ class NewFacts(NamedTuple):
 
 
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Store each turn that is not stored yet as one record: the player's words and the reply together.
-
-    The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
-    """
+    """Store each turn that is not stored yet; then, as it has its place on the timeline, the facts that wait."""
     update = await remember_turns(state, runtime)
     if runtime.store is None:
         return update | {"facts": []}
@@ -101,7 +96,7 @@ async def story_attributes(
 ) -> str:
     """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
 
-    A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
+    Attributes of secrets are among them: the notes are the dungeon master's own.
     """
     store, context = runtime.store, runtime.context
     if store is None:
@@ -199,9 +194,8 @@ async def write_waiting_facts(
 ) -> JSON:
     """Write the facts that wait; return the channels to write.
 
-    The campaign's head was moved with the exchange, before the facts were written, so that a crash loses none. It moves
-    again with the last of them: a new session would write them once more. `timeline` is the one after the turn's claim;
-    `origin` says where the turn was played (`origin_of`).
+    The campaign's head moves again with the last of them: a new session would write them once more. `timeline` is the
+    one after the turn's claim; `origin` says where the turn was played (`origin_of`).
     """
     store, context = runtime.store, runtime.context
     if not state.facts or store is None:
@@ -252,10 +246,7 @@ def filters_since(timeline: Sequence[Segment], first: int, before: int | None = 
 
 
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
-    """Return the facts that were noted of turns `first` to `last` and hold, by turn: sentences that a player may read.
-
-    What is secret, a rumour or one person's claim is left out.
-    """
+    """Return the facts that were noted of turns `first` to `last` and hold, by turn; no secret, rumour or claim."""
     if runtime.store is None:
         return {}
     namespace = runtime.context.campaign_namespace(FACTS)
@@ -285,10 +276,7 @@ def split_aside(text: str) -> tuple[str, str]:
 
 
 def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
-    """Return a fact, as a model gave it, as what it is: a fact, the player's preference, a claim, a rumour, a secret.
-
-    `origin` has the words of the turns that it was drawn from.
-    """
+    """Return a fact, as a model gave it, as what it is: a fact, a preference of the player's, a rumour, a secret."""
     names = {word for name in origin.names for word in content_stems(name)}
     words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)
     spoken, aside, reply = (share_of(words, text) for text in (origin.player, origin.aside, origin.reply))

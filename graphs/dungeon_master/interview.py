@@ -37,11 +37,6 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     """Talk with the player and note what they said; the rules fill up a complete page, which opens the quest.
 
     A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
-    Nothing is noted of a private turn.
-
-    Raises:
-        ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
-        PastUnknownError: The store cannot say whether the campaign has a past.
     """
     now, opened, past = await begin(state, runtime, recap=partial(_recap, context=runtime.context))
     if past:  # the first release's head does not say how far notes got

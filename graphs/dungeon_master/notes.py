@@ -51,13 +51,10 @@ class _Known(NamedTuple):
 
 
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
+    """Ask the model, once, for a patch of the quest's page and the facts of every turn not noted yet (`take_notes`).
 
-    No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
-    for the rest the model is asked twice more. If some still does not fit, a notice says so, and the next turn's update
-    covers this turn too, as after a failure (`catching_up`).
-
-    What the narrator handed over as secret is written first, whatever becomes of the notes.
+    If some of the patch does not fit, a notice says so, and the next turn's update covers this turn too, as after a
+    failure (`catching_up`). What the narrator handed over as secret is written whatever becomes of the notes.
     """
     page, secrets = with_secrets(state)
     handed_over = {"facts": [*state.facts, *secrets], "new_secrets": []} if state.new_secrets else {}
@@ -171,10 +168,7 @@ def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple
 
 
 def _is_spoken_of(item: str, said: Collection[str]) -> bool:
-    """Whether stems of what was said have an item by its head: who gives a green cap with a feather away says "cap".
-
-    Of a vial of poison both words count, for people say either.
-    """
+    """Whether what was said has an item by its head: "cap" of a cap with a feather; either word of a vial of poison."""
     thing = _ABOUT.split(item)[0].strip() or item
     heads = plain_words(thing)[-1:] + plain_words(thing.partition(" of ")[0])[-1:]
     return any(strip_ending(head) in said for head in heads)

@@ -1,9 +1,7 @@
-"""Retracting: undo what was derived from one turn, and nothing else.
+"""Retracting: undo what was derived from one turn, and nothing else: fields of pages, the summary, memories.
 
-A turn that should never have been (a lie, an injection, a slip) leaves traces: fields of the page, sentences of the
-summary, a memory. Provenance says which. What later turns or a person wrote over them is kept. The result is a new
-checkpoint, so Studio shows it, and one can go back to the state before it. The turn's record moves to the namespace
-"retracted", where nothing is recalled from.
+What later turns or a person wrote over them is kept. The result is a new checkpoint, and one can go back to the state
+before it. The turn's record moves to the namespace "retracted", where nothing is recalled from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,10 +155,7 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
 
 
 async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JSON, list[str], bool]:
-    """Return by channel the patches that undo what a turn changed on an app's pages, as checkpoints say.
-
-    Also the paths that it changed, and whether the checkpoints of the turn are gone.
-    """
+    """Return by channel the patches that undo what a turn changed on an app's pages; its paths; if it is not known."""
     before, after = pages_around([state async for state in ancestors(graph, now)], turn)
     pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
     changes, paths = JSON(), list[str]()

@@ -162,10 +162,9 @@ def rules_of(class_name: str) -> ClassRules:
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
     """Return all six scores: the player's own as they are, the rest from the standard array.
 
-    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that were not
-    chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those filled
-    scores only: a player who names a score means that score. A half-elf's two free increases go to the most important
-    filled abilities other than Charisma.
+    A chosen score that is in the array uses it up. What is left goes, highest first, to the other abilities, in the
+    order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those scores only: a player who
+    names a score means that score. A half-elf's two free ones go to the most important other than Charisma.
     """
     scores = {ability: score for ability, score in chosen.items() if score is not None}
     left = list(STANDARD_ARRAY)
@@ -199,11 +198,8 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
 
     The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
     entered the quest yet, which then has no maximum of hit points, enters it in the morning of the first day, unhurt,
-    with their kit and a little gold. Later, the quest follows what a person changes on the page: the maximum of the hit
-    points. `before` is the character's page as state holds it, `page` as it is now, complete.
-
-    Raises:
-        PageFullError: A person has filled the page to its last character.
+    with their kit and a little gold. Later, the quest follows the maximum of hit points that a person sets. `before` is
+    the character's page as state holds it, `page` as it is now, complete.
     """
     starts, rules = quest.condition.max_hp is None, rules_of(page.class_name)
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)

@@ -97,10 +97,7 @@ class DungeonState(ReflectingState):
         return turns
 
     def record_fields(self, turn: int) -> JSON:
-        """Return what a turn's record says of the page and the facts noted of it, and its dice.
-
-        Two attempts at a turn that differ in their facts alone are two futures.
-        """
+        """Return what a turn's record says of the page, its dice, and its facts: others are another future."""
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
         digest = text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
         rolls = self._rolls_of(turn, _ROLL_KEPT)

@@ -1,7 +1,7 @@
 """Provenance: which message set a field of the quest's or the character's page, or left a memory or a fact.
 
 Each turn's record has the patch that its notes made on the quest's page (`noted`), and what the interview noted of the
-character in it (`sheet`), so the answer is read, not guessed. The checkpoint's timeline says which records count.
+character (`sheet`).
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -138,10 +138,7 @@ async def ancestors(graph: Graph, state: StateSnapshot) -> AsyncIterator[StateSn
 
 
 def pages_around(states: Sequence[StateSnapshot], turn: int) -> tuple[JSON, JSON]:
-    """Return the channels before a turn and at its end, of states, the newest first; {} if they are gone.
-
-    What a person wrote over them afterwards by `update_state` is no part of the turn.
-    """
+    """Return the channels before a turn and at its end, before edits by a person; {} if they are gone."""
     of_turn = [state for state in states if state.values.get("turn") == turn]
     before = next((state.values for state in states if state.values.get("turn", 0) < turn), {})
     return before, next((s.values for s in of_turn if (s.metadata or {}).get("source") != "update"), {})
@@ -182,11 +179,7 @@ async def facts_of(store: BaseStore, context: Settings, *, of_player: bool = Tru
 
 
 async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
-    """Return the records of the turns that a timeline sees, by turn.
-
-    Raises:
-        HistoryError: The graph has no store.
-    """
+    """Return the records of the turns that a timeline sees, by turn; a HistoryError says that there is no store."""
     if not isinstance(graph.store, BaseStore):
         raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
     values = [item.value async for item in items_under(graph.store, context.campaign_namespace("exchanges"))]

@@ -12,6 +12,7 @@ from copy import copy
 from typing import Any, NamedTuple, Self, get_origin
 
 from langgraph.channels import LastValue
+from langgraph.channels.binop import _get_overwrite  # what replaces a value without the reducer, in any form
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter
@@ -20,7 +21,6 @@ from questbook.graphs.errors import InputError
 from questbook.memory.timeline.records import Count, check_fits
 from questbook.types import storable
 
-_OVERWRITE = "__overwrite__"
 _log = logging.getLogger(__name__)
 
 
@@ -103,7 +103,7 @@ class Checked(LastValue[Any]):
         return after
 
     def _reduced(self, write: Any) -> Any:
-        overwrites, value = _overwrite(write)
+        overwrites, value = _get_overwrite(write)
         if overwrites:
             return self._reduce(self._empty() if self._empty else None, storable(value))
         return self._reduce(self.value if self.is_available() else None, storable(write))
@@ -274,15 +274,3 @@ def _with_refusals(value: Any, refusals: Sequence[Refusal]) -> Any:
     marked = _MARKED[type(value)](value)
     marked.refusals = refusals
     return marked
-
-
-def _overwrite(write: Any) -> tuple[bool, Any]:
-    """Return whether a write replaces the value without the reducer, in any form of LangGraph's, and with what."""
-    if isinstance(write, Overwrite):
-        return True, write.value
-    if isinstance(write, Mapping):
-        if len(write) == 1 and _OVERWRITE in write:
-            return True, write[_OVERWRITE]
-        if write.get("type") == _OVERWRITE and "value" in write:
-            return True, write["value"]
-    return False, None

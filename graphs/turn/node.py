@@ -135,6 +135,13 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
         self.branches[source] |= {name: _Branch(*branch) for name, branch in self.branches[source].items()}
         return self
 
+    def add_edge(self, start_key: str | list[str], end_key: str) -> Self:
+        """Add an edge that reads the state, too: what `update_state` writes and does not fit is refused there, unsaved.
+
+        LangGraph calls nothing else of ours between an edit in the name of a node and its saving (`turn.channels`).
+        """
+        return self.add_conditional_edges(str(start_key), lambda _: end_key, [end_key])
+
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""
         timed(options.get("store"), 0)  # refuses what is none

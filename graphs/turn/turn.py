@@ -87,15 +87,6 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Callable[[object], str]:
-    """Make an edge to one node, or to END, that reads the state.
-
-    So LangGraph shows it what `update_state` writes in the name of the node before it, and what does not fit is refused
-    before it is saved (`questbook.graphs.turn.channels`). LangGraph calls nothing else of ours in between.
-    """
-    return lambda _: node
-
-
 def is_private(state: TurnState) -> bool:
     """Whether the player asks, in the current turn, that it not be remembered."""
     return off_record(state.words)
