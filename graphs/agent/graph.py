@@ -102,15 +102,15 @@ def build_agent(
         scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new one
             goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
         facts: Whether facts are noted after replies, recalled and reflected on; `FactNotes(…)`: how.
-        team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
-        metadata: What is written with each exchange and fact, as there.
+        team, metadata: As in `TimelineMemoryMiddleware`.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    _refuse(middleware)
+    if middleware:
+        raise DeclarationError(_MIDDLEWARE)
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -127,11 +127,6 @@ def build_agent(
         remember_tools=remember_tools,
     )
     return _build(spec, model, facts)
-
-
-def _refuse(middleware: Sequence[Any]) -> None:
-    if middleware:
-        raise DeclarationError(_MIDDLEWARE)
 
 
 def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:

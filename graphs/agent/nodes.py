@@ -1,7 +1,4 @@
-"""An agent's nodes `begin`, `fill`, `recall`, `respond` and `use_tools`, with its prompts and tools.
-
-`update_pages` and `remember` are in `turn.pages`, `condense` in `turn.buffer`.
-"""
+"""An agent's nodes `begin`, `fill`, `recall`, `respond` and `use_tools`, with its prompts and tools."""
 
 from typing import Any
 
@@ -124,13 +121,7 @@ def tools_of(spec: AgentSpec, *, private: bool = False) -> list[JSON]:
 
 
 class AgentTools(TurnTools):
-    """Pages that are written on demand, and handing over.
-
-    Attributes:
-        pages: The pages after the calls, by the name of their tool.
-        remarks: What a person should know.
-        handover: The agent that takes over; "": none.
-    """
+    """Pages that are written on demand, by the name of their tool, and handing over to an agent; "": to none."""
 
     def __init__(self, state: AgentState) -> None:
         spec = state.SPEC

@@ -101,7 +101,6 @@ async def edit_by_hand(
 async def _edit_shared(
     page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str, tools: Sequence[CoreTool]
 ) -> tuple[CoreNotebook, str]:
-    """Check the call against the store's value, add it to the edits, and read the result."""
     section = page.sections[label]
     namespace = player_namespace(user, "shared", section.shared)
     mark = hashlib.sha256(origin.encode()).hexdigest()[:16]
@@ -133,7 +132,6 @@ def _with(page: CoreNotebook, label: str, value: str | list[str]) -> CoreNoteboo
 
 
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
-    """Apply all edits in order; return the value, and the marks of those that were applied."""
     applied: set[str] = set()
     page, through = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)}), ""
     for key, edit in log:

@@ -182,7 +182,6 @@ def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
 
 
 def _read(path: str, character: str) -> LtmConfig:
-    """Read the settings from a file, or from the character's own file in a directory."""
     try:
         location = Path(path).expanduser()
         if not location.is_dir():

@@ -102,10 +102,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
 
 
 async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext]) -> RecallPlan:
-    """Return what the companion recalls: facts, and the exchanges that fit the message best and are not in the prompt.
-
-    With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
-    """
+    """Return what the companion recalls: as any assistant, or with `ltm_config` the character's own memories."""
     context = runtime.context
     plan = assistant_plan(state, context, None, facts=context.notes_facts, voices=OPENING)
     plan = replace(plan, options=replace(plan.options, rerank=context.EXTRAS.rerank))

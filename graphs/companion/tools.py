@@ -107,7 +107,6 @@ def _with_heartbeat(tool: JSON) -> JSON:
 TOOLS: list[JSON] = [
     _with_heartbeat(tool) for tool in [*CORE_TOOLS, *(tool_schema(name, args) for name, args in _ARGUMENTS.items())]
 ]
-"""The companion's tools in the OpenAI function format."""
 _NOTING = {*_CORE, "archival_memory_insert"} - {"core_memory_remove"}
 
 
@@ -119,12 +118,7 @@ def tools_for(state: CompanionState, context: CompanionContext) -> list[JSON]:
 
 
 class CompanionTools(TurnTools):
-    """Core memory, archival memory and the conversation for one round of calls.
-
-    Attributes:
-        state: The state with what the calls have changed so far: core memory, the archive's entries.
-        notices: What a person should know.
-    """
+    """Core memory, archival memory and the conversation for one round of calls; `state` has what these changed."""
 
     def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
         edits = [*_CORE, *(tool.name for tool in runtime.context.EXTRAS.core_tools)]

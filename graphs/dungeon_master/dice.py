@@ -128,8 +128,6 @@ ROLL_DICE["function"]["parameters"]["required"] = ["expression", "reason"]  # wi
 
 
 class _Round(TurnTools):
-    """The dice of one round of calls; `rolls` is what fell."""
-
     def __init__(self, state: DungeonState, context: Context, calls: Sequence[Call]) -> None:
         too_many = "roll what matters, then tell it."
         super().__init__(["roll_dice"], own=context.TOOLS, too_many=too_many, silent=["keep_secret"])
@@ -210,8 +208,7 @@ def roll(
 ) -> Roll:
     """Roll the dice; an expression that is refused draws nothing from `rng`, the only source of chance.
 
-    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower). The roll
-    succeeds when the total is at least the `dc`.
+    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower).
 
     Raises:
         DiceError: The expression is not in the grammar or is past a limit, or there is advantage but no single d20.
@@ -237,7 +234,6 @@ def roll(
 
 
 def _tokenize(expression: str) -> tuple[str, list[str]]:
-    """Return the normalised expression, and its parts."""
     if len(expression) > MAX_LENGTH:
         problem = f"has {len(expression):,} characters; at most {MAX_LENGTH} are read"
         raise DiceError(f"{expression[:80]!r}… {problem}. Roll it in parts, {_EXAMPLES}.")

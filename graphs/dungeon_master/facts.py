@@ -59,7 +59,6 @@ _FACT_FIELDS: Mapping[str, JSON] = {
     "about": {"type": "string", "enum": ["story", "player"]},
 }
 FACT_WORDS = FactWords("home, attitude, whereabouts", "what the story turns on", secrets=True, fields=_FACT_FIELDS)
-"""What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
 
 
@@ -116,10 +115,7 @@ async def story_attributes(
 def read_new_facts(
     state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Memory]
 ) -> NewFacts:
-    """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
-
-    What only repeats one of the memories in the prompt is marked with its key (`echoes`): it is not new.
-    """
+    """Read what the model sent as facts of some turns; what only repeats a memory of the prompt `echoes` its key."""
     now = datetime.now(UTC).astimezone()
     facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day)
     if oddities:
@@ -303,7 +299,6 @@ def _is_of_person(entry: WaitingFact) -> bool:
 
 
 def _story_draft(entry: WaitingFact, timeline: Sequence[Segment], where: JSON) -> FactDraft:
-    """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
     value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
@@ -339,7 +334,6 @@ def _origin(state: DungeonState, turns: Sequence[Turn]) -> FactOrigin:
 
 
 def _memory_texts(state: DungeonState, recalled: Iterable[Memory]) -> list[tuple[str, str]]:
-    """Return key and words of each memory."""
     texts = []
     for memory in recalled:
         words = "\n".join(str(memory[part]) for part in ("text", "player", "reply") if memory.get(part))
@@ -351,7 +345,6 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Memory]) -> list[tuple
 
 
 def _repeats(fact: JSON, sentence: str) -> bool:
-    """Whether a fact only says what a recalled sentence says."""
     recalled = {"text": sentence, "kind": fact["kind"], "claimed_by": fact["claimed_by"]}
     return bool(sentence.strip()) and is_same_fact(fact, recalled)
 

@@ -23,14 +23,13 @@ from questbook.notebooks.schema import own_names
 from questbook.types import JSON
 
 BEGIN = "BeginAdventure"
-_DEFAULTS = {
+_DEFAULTS = {  # what fits any character
     "name": "Wren Ashdown",
     "ancestry": "human",
     "class": "fighter",
     "background": "has worked on many roads and is known on none",
     "goal": "to earn a name and see what lies beyond the next hill",
 }
-"""What fits any character, for what the model leaves empty."""
 
 
 async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSON:

@@ -35,8 +35,6 @@ EntryT = TypeVar("EntryT")
 
 
 class _Noted(NamedTuple):
-    """What was noted."""
-
     page: StateNotebook  # the quest's page
     update: JSON  # the other channels to write
     turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
@@ -65,7 +63,6 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
-    """Take the notes of the turns that are due, as many as the buffer has tokens for."""
     page = state.quest
     if not page.UPDATE.due(state.turn, state.noted_through):
         return _Noted(page, {})
@@ -87,7 +84,6 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
 
 
 def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
-    """Read what the model answered: the page, the facts, and what of it a person should know."""
     notes, turns, short = answer
     first, last = turns[0]["turn"], turns[-1]["turn"]
     told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)

@@ -1,7 +1,4 @@
-"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player.
-
-`recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
-"""
+"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -140,7 +137,6 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
 async def _valid(
     store: BaseStore, space: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None, because: str
 ) -> list[Recalled]:
-    """Return the newest records that hold, the latest first."""
     items, why = await newest_items(store, space, filters, _MOST_READ), Reason(because=because)
     records = [Recalled(item.key, item.value, namespace=tuple(item.namespace), reason=why) for item in reversed(items)]
     return await keep_valid(store, records, timeline=timeline)

@@ -52,9 +52,7 @@ class Retraction(NamedTuple):
 
 
 async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON, turn: int) -> Retraction:
-    """Undo what was derived from a turn of this line.
-
-    `graph`, `config` and `context` are as for `why`; `turn` is its number.
+    """Undo what was derived from a turn of this line; the arguments are as for `why`, and its number.
 
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
@@ -137,7 +135,6 @@ def put_back(patch: _Page, before: _Page, after: _Page, now: _Page, later: Seque
 
 
 async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
-    """Return the page before and after a record's notes: from the checkpoints or, if these are gone, from patches."""
     patch = record["noted"]["patch"]
     if record.get("checkpoint"):
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
@@ -199,7 +196,6 @@ async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: boo
 
 
 async def _archive_record(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
-    """Move the record to where nothing is recalled from; correct the campaign's head if the thread is at it."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")
     exchanges, retracted, head = (context.campaign_namespace(n) for n in ("exchanges", "retracted", "head"))

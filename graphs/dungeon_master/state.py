@@ -104,7 +104,6 @@ class DungeonState(ReflectingState):
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
 
     def _rolls_of(self, turn: int, fields: Sequence[str]) -> list[JSON]:
-        """Return some fields of a turn's dice."""
         rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
         return [{name: roll[name] for name in fields if roll.get(name) is not None} for roll in rolled]
 

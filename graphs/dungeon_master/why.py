@@ -147,7 +147,6 @@ def pages_around(states: Sequence[StateSnapshot], turn: int) -> tuple[JSON, JSON
 async def _fact_causes(
     history: History, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON], *, of_player: bool
 ) -> list[Cause]:
-    """Return the turns that left facts with a phrase, the newest first; never secrets."""
     store: Any = history.graph.store
     by_turn = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
@@ -199,7 +198,6 @@ _PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
     ("quest", StateNotebook, lambda record: (record.get("noted") or {}).get("patch") or {}),
     ("character", CharacterNotebook, lambda record: record.get("sheet") or {}),
 )
-"""Channel and class of each page, and how a record says what its turn changed on it."""
 
 
 def _whole_path(what: str) -> str:

@@ -250,7 +250,6 @@ class History(HistoryView):
         return True
 
     async def _last_finished(self, thread: str) -> StateSnapshot | None:
-        """Return the state with which the last finished turn of a thread ended; None if it has none."""
         async for state in self._ancestors({**self.config, "configurable": {"thread_id": thread}}):
             if not self._waiting(state):
                 return self._own(state) if state.values.get("turn") else None
@@ -281,7 +280,6 @@ class History(HistoryView):
         return {**self.config, "configurable": config["configurable"]}
 
     async def _on_thread(self, state: StateSnapshot) -> RunnableConfig:
-        """Return the config to run from; a state of another thread is copied to this one first."""
         return self._config_at(state) if thread_of(state) == self._thread_id else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
@@ -313,12 +311,14 @@ class History(HistoryView):
         return {**self.config, "configurable": config["configurable"]}
 
 
-def _sync(
-    method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate["SyncHistory", P], ResultT]:
+def sync_method(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[Any, P], ResultT]:
+    """Make a method of a sync class of an async class's; the object of that one is `_behind`."""
+
     @wraps(method)
-    def call(self: "SyncHistory", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return run_sync(method(self.history, *args, **kwargs))
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return run_sync(method(self._behind, *args, **kwargs))
 
     return call
 
@@ -338,26 +338,26 @@ class SyncHistory:
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
-        self.history = History(sync_graph(graph), config, context)
+        self.history = self._behind = History(sync_graph(graph), config, context)
 
-    current_state = _sync(History.current_state)
-    current_turn = _sync(History.current_turn)
-    before_upkeep = _sync(History.before_upkeep)
-    turns = _sync(History.turns)
-    line_names = _sync(History.line_names)
-    find = _sync(History.find)
-    difference = _sync(History.difference)
-    undo = _sync(History.undo)
-    take_back = _sync(History.take_back)
-    rewind = _sync(History.rewind)
-    retry = _sync(History.retry)
-    last_question = _sync(History.last_question)
-    last_message = _sync(History.last_message)
-    name_line = _sync(History.name_line)
-    finished_state = _sync(History.finished_state)
-    write = _sync(History.write)
-    go = _sync(History.go)
-    enter = _sync(History.enter)
+    current_state = sync_method(History.current_state)
+    current_turn = sync_method(History.current_turn)
+    before_upkeep = sync_method(History.before_upkeep)
+    turns = sync_method(History.turns)
+    line_names = sync_method(History.line_names)
+    find = sync_method(History.find)
+    difference = sync_method(History.difference)
+    undo = sync_method(History.undo)
+    take_back = sync_method(History.take_back)
+    rewind = sync_method(History.rewind)
+    retry = sync_method(History.retry)
+    last_question = sync_method(History.last_question)
+    last_message = sync_method(History.last_message)
+    name_line = sync_method(History.name_line)
+    finished_state = sync_method(History.finished_state)
+    write = sync_method(History.write)
+    go = sync_method(History.go)
+    enter = sync_method(History.enter)
 
 
 def sync_graph(graph: Graph) -> Graph:

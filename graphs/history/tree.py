@@ -54,10 +54,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
-    """Arrange all finished turns of a campaign in stretches; the one that leads to the current turn comes first.
-
-    What is returned begins the campaign: one stretch, unless several threads began it.
-    """
+    """Arrange all finished turns of a campaign in stretches; return those that begin it, the current turn's first."""
     by_key = {turn.key: turn for turn in turns}
     parents = {turn.key: _parent(turn, by_key) for turn in turns}
     children: dict[Segment | None, list[PlayedTurn]] = defaultdict(list)

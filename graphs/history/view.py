@@ -67,8 +67,7 @@ class HistoryView:
     async def current_turn(self) -> Segment | None:
         """Return branch and number of the last remembered turn of the thread; None before the first.
 
-        Version 0.2 remembered the turns of an interview when it was over. Someone who has gone back into one is
-        therefore at a turn that its checkpoint does not know as remembered, but that a later checkpoint does.
+        Version 0.2 remembered the turns of an interview when it was over: a later checkpoint knows them.
         """
         state = await self.graph.aget_state(self._thread_config())
         if timeline := remembered_timeline(state.values):
@@ -115,7 +114,6 @@ class HistoryView:
         return state
 
     def _own(self, state: StateSnapshot) -> StateSnapshot:
-        """Return a state, unless it is another user's or campaign's."""
         owner = state.values.get("thread_owner")
         check_owner([owner, self.context.campaign] if owner else state.values.get("campaign") or (), self.context)
         return state
@@ -165,7 +163,6 @@ class HistoryView:
         return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
-        """Return the config of the checkpoint from which a turn was remembered."""
         where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
         return {**self.config, "configurable": where}
 
@@ -181,7 +178,6 @@ class HistoryView:
         return self._thread_config()
 
     async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
-        """Return the turns of that number that a timeline sees: one, or none."""
         store, spaces = self._store(), map(self._namespace, _TURNS)
         found = [await store.asearch(space, filter={"turn": number}, limit=_PAGE) for space in spaces]
         turns = (PlayedTurn.of(item.value) for items in found for item in items)
@@ -217,10 +213,9 @@ class HistoryView:
             config = {**self.config, "configurable": origin} if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
-        """Return the nodes that run next in a state before its turn is answered; none if it is.
+        """Return the nodes, but for the upkeep, that run next in a state before its turn is answered.
 
         Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
-        Nodes of the upkeep do not count: a turn whose upkeep gave way to the next message is finished.
         """
         return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
@@ -252,7 +247,6 @@ class HistoryView:
 
 
 def _nearest(number: int, kept: Sequence[int]) -> str:
-    """Return a sentence on the turns next to one that are kept; "" if there are none."""
     before = [turn for turn in kept if turn < number]
     after = [turn for turn in kept if turn > number]
     nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
@@ -308,7 +302,6 @@ def origin_of(state: StateSnapshot) -> JSON | None:
 
 
 def _checkpoint_id_of(config: RunnableConfig) -> str:
-    """Return the id of the checkpoint that a config names; "" if it names none."""
     return str(config["configurable"].get("checkpoint_id", ""))
 
 

@@ -84,7 +84,6 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
 
 
 async def _find_shown(forgetting: Forgetting, words: str) -> Matches:
-    """Return what holds words and a player may see. What is in items and checkpoints may be a secret."""
     shown = ("archived", "summary", "notices", "rolls", "line")
     matches = await forgetting.find(words, shown, lambda record: not is_secret_record(record))
     paths = [path for path in matches.fields if not path.startswith("quest.") or not is_secret(path[len("quest.") :])]

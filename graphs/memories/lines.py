@@ -1,7 +1,4 @@
-"""Memories as JSON lines: {"place", "key", "value"}; `place` is the namespace, without whose memories they are.
-
-With a record come its marks, judgements and second drawings, and the heads of threads, by which it holds or does not.
-"""
+"""Memories as JSON lines, {"place", "key", "value"}, and all by which they hold; `place` is below their owner's."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -36,7 +33,6 @@ _REQUIRED: dict[str, TypeAdapter[Any]] = {
     SOURCES: TypeAdapter(shape({"same_as": str, "cites": list[str]})),
     HEADS: TypeAdapter(shape({"timeline": list[Any]})),
 }
-"""Fields that a record of a place has."""
 
 
 async def items_beside(store: BaseStore, space: tuple[str, ...], keys: Collection[str]) -> list[Item]:

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -15,7 +14,7 @@ from questbook.graphs.dungeon_master.retract import Retraction, comes_from, retr
 from questbook.graphs.dungeon_master.why import Cause, why
 from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting, gap_op
-from questbook.graphs.history.history import sync_graph
+from questbook.graphs.history.history import sync_graph, sync_method
 from questbook.graphs.history.view import Graph
 from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
 from questbook.graphs.turn.scope import HEAD, HEADS
@@ -26,7 +25,6 @@ from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm.memories import pick_memory
 from questbook.memory.store.any_store import AnyItem, SyncStore, get_values, items_under, put_all, with_async_methods
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.sync import run_sync
 from questbook.memory.timeline.namespaces import campaign_namespace, escape_label, player_namespace, team_namespace
 from questbook.memory.timeline.records import WITHHELD, has_expired, has_metadata, read_time
 from questbook.memory.timeline.timeline import (
@@ -39,8 +37,6 @@ from questbook.memory.timeline.timeline import (
 )
 from questbook.types import JSON
 
-P = ParamSpec("P")
-ResultT = TypeVar("ResultT")
 _PAGE = 500  # writes of one batch
 _STAMP = ("kind", "branch", "turn", "order", "said_at", "thread", "scope")  # of a secret, what is shown
 _KINDS = ("exchange", INSIGHT, "archive")  # all other kinds are facts
@@ -352,7 +348,6 @@ class Memories:
         return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
 
     async def _read(self, place: _Place) -> _Records:
-        """Return all memories of a place, the latest first."""
         spaces = [(*place.space, label) for label in RECORDS]
         items = [item for space in spaces async for item in items_under(self.store, space, refresh_ttl=False)]
         items = [item for item in items if not item.value.get(WITHHELD)]
@@ -416,16 +411,6 @@ class Memories:
         await put_all(self.store, [*dependents.replacements, *beside, *heirs, *gaps, *reversed(deletions)])
 
 
-def _sync(
-    method: Callable[Concatenate[Memories, P], Coroutine[Any, Any, ResultT]],
-) -> "Callable[Concatenate[SyncMemories, P], ResultT]":
-    @wraps(method)
-    def call(self: "SyncMemories", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return run_sync(method(self.memories, *args, **kwargs))
-
-    return call
-
-
 class SyncMemories:
     """What is remembered of a user or a team: `Memories` with sync methods of the same names and arguments.
 
@@ -442,14 +427,14 @@ class SyncMemories:
             source = sync_graph(source)
         elif isinstance(source, BaseStore):
             source = SyncStore(source)
-        self.memories = Memories(source, user, **options)
+        self.memories = self._behind = Memories(source, user, **options)
 
-    list = _sync(Memories.list)
-    get = _sync(Memories.get)
-    add = _sync(Memories.add)
-    correct = _sync(Memories.correct)
-    delete = _sync(Memories.delete)
-    export_lines = _sync(Memories.export_lines)
-    import_lines = _sync(Memories.import_lines)
-    why = _sync(Memories.why)
-    retract = _sync(Memories.retract)
+    list = sync_method(Memories.list)
+    get = sync_method(Memories.get)
+    add = sync_method(Memories.add)
+    correct = sync_method(Memories.correct)
+    delete = sync_method(Memories.delete)
+    export_lines = sync_method(Memories.export_lines)
+    import_lines = sync_method(Memories.import_lines)
+    why = sync_method(Memories.why)
+    retract = sync_method(Memories.retract)

@@ -256,7 +256,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return {**update, "thread_owner": run.context.user} | ({"notices": notices} if notices else {})
 
     async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
-        """Return the channels with which the turn begins; None if there is nothing to remember."""
         now, due = self._read(state), state.get("due", [])
         now.check_turns(state)
         turn, opened_by, due = open_turns(
@@ -278,7 +277,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return {**channels, **numbered, **pages, "due": due}
 
     def _upkeep(self) -> list[Step]:
-        """Return what is done after a reply, in this order."""
         return [
             *([self._noting(update_pages)] if self._spec.kept else []),
             remember,
@@ -357,7 +355,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _without_newest(state: Any) -> JSON:
-    """End a run, and take its input out of the thread again."""
     added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
     return {"messages": [RemoveMessage(message) for message in added], "jump_to": "end"}
 
@@ -386,10 +383,7 @@ async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
 def with_memory(
     system: SystemMessage | None, state: PageState, memories: Sequence[Memory], voices: dict[str, str] = ASSISTANT
 ) -> SystemMessage | None:
-    """Return the agent's system message with what it remembers; unchanged if that is nothing.
-
-    Pages come before memories, since a provider charges less for a beginning that stays the same.
-    """
+    """Return the agent's system message with what it remembers; unchanged if that is nothing."""
     lines = Section("memories", memory_lines(memories, voices))
     sections = [*page_sections(state), Section("summary", escape(state.summary)), lines]
     filled = [tag(section) for section in sections if section.text]

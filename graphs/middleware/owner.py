@@ -1,8 +1,4 @@
-"""To whom a thread belongs: the user with whom it began. Whose memory its runs read and write never changes.
-
-LangGraph lets everyone who knows a thread's id run it. Who else may resume it, such as a person who approves what a
-tool is to do, says the app.
-"""
+"""To whom a thread belongs: the user with whom it began. Who else may resume its runs, says the app."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -138,7 +134,6 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> st
 
 
 async def _writer_of(store: BaseStore, context: NotingContext, key: str) -> str | None:
-    """Return whose memory holds an exchange; None if nobody's does."""
     own = context.campaign_namespace("exchanges")
     if await store.aget(own, key) is not None:
         return context.user

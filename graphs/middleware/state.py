@@ -206,10 +206,7 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
 
 
 def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessage]:
-    """Return the messages of the turns behind the one that a message opened.
-
-    If that message has left, they are those of the last turn, unless it has an answer.
-    """
+    """Return the messages of the turns behind the one that a message opened; if it has left, an unanswered one's."""
     groups = _split(messages).turns
     place = next((n for n, group in enumerate(groups) if opener_of(group) == opened_by), None)
     if place is None:

@@ -68,7 +68,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
 async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
     """Write what tools changed, once the turns have their places; a failure leaves it for the next turn.
 
-    Writing twice is writing once. The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
+    The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
     """
     if not state.staged or runtime.store is None or state.remembered_through < state.turn:
         return {}
@@ -170,7 +170,6 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
 async def _problem(
     state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
 ) -> str:
-    """Say why a change cannot be made; "" if it can."""
     if is_private(state):
         return PRIVATE_REFUSAL
     if action not in ENDINGS and not content.strip():
@@ -204,8 +203,6 @@ def run_of(runtime: ToolRuntime) -> Runtime[Any]:
 def _tool(
     function: Callable[..., Coroutine[Any, Any, Any]], description: str, name: str, schema: JSON | None = None
 ) -> BaseTool:
-    """Make a tool for sync and async agents of an async function."""
-
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         return run_sync(function(*args, **kwargs))

@@ -180,14 +180,12 @@ def _knowledge(prompt: Prompt) -> dict[str, Statement]:
 
 
 def _update(known: dict[str, Statement], told: Iterable[Statement], ended: Collection[Statement] = ()) -> None:
-    """Take out what has ended; take in what was told, the newest last."""
     for one in (*ended, *told):
         known.pop(one.slot, None)
     known.update({one.slot: one for one in told if one not in ended})
 
 
 def _note_facts(turns: list[JSON]) -> Answer:
-    """Hand over what turns told, and what they ended, as facts."""
     facts = list[JSON]()
     for turn in turns:
         ended = _read_told(str(turn.get("assistant") or "").partition(_SAYS["over"])[2])
@@ -222,7 +220,6 @@ def _greeting(prompt: Prompt, known: dict[str, Statement]) -> str:
 
 
 def _human(prompt: Prompt) -> tuple[str, int]:
-    """Return what core memory says of the person, and its limit in characters."""
     block = prompt.page("core_memory").get("human")
     block = block if isinstance(block, dict) else {}
     return str(block.get("value") or ""), int(block.get("limit") or 0)
@@ -252,7 +249,6 @@ def _read_told(text: str) -> list[Statement]:
 
 
 def _reword(text: str) -> str:
-    """Say in one form what people say in many, as assistant.toml lists them."""
     return reduce(lambda said, form: form[0].sub(form[1], said), _FORMS, text)
 
 

@@ -211,7 +211,6 @@ def _lines(text: str) -> list[JSON]:
 
 
 def _read_object(text: str) -> JSON:
-    """Read a JSON object; {} if the text is none."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -225,7 +224,6 @@ def _result(message: ToolMessage) -> JSON:
 
 
 def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
-    """Return a person's message with what they wrote, without the sections that open it and without escapes."""
     if not isinstance(message, HumanMessage):
         return message
     text = message.text
@@ -234,7 +232,6 @@ def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
-    """Cut a message into chunks: its words, its tool calls, its metadata."""
     for word in re.findall(r"\s*\S+|\s+$", str(message.content)):
         yield ChatGenerationChunk(message=AIMessageChunk(content=word))
     for index, call in enumerate(message.tool_calls):

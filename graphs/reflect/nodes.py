@@ -1,7 +1,5 @@
 """The nodes of a reflection: note, gather, question, retrieve, conclude, write.
 
-`note` has the facts noted of turns that are in the store, each turn's once, on the turn's own timeline.
-
 A node that fails ends the reflection instead of the run that it is part of. Then nothing says that the reflection was
 done, a notice tells a person, and the next reflection begins with the same facts.
 """
@@ -138,10 +136,7 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
 
 
 async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Collect what the model is shown, in the order of turns: the new facts, similar ones, what answers the questions.
-
-    Where not all fits, the most similar fact of each new one goes before the answers, and these before others.
-    """
+    """Collect what the model is shown, in the order of turns: new facts, similar ones, what answers the questions."""
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
     namespaces = namespaces_of(runtime.context)
@@ -298,7 +293,6 @@ def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
 async def _similar_facts(
     store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[Evidence]
 ) -> list[list[Evidence]]:
-    """Return for each new fact the valid earlier ones that are most like it, in one batch for all facts."""
     texts = [str(fact.value["text"]) for fact in facts]
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
@@ -322,4 +316,3 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
 
 
 NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
-"""The nodes by their names; the graph has each end the reflection if it fails."""

@@ -149,7 +149,6 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
 
 
 async def _is_busy(client: Any, thread: str) -> bool:
-    """Whether a run of the thread waits or runs."""
     for status in ("pending", "running"):
         if await client.runs.list(thread, status=status, limit=1):
             return True

@@ -38,7 +38,6 @@ CONDENSE = """\
 You keep the running summary of a conversation. Rewrite <summary> so that it also covers <turns>: who said what that
 matters, with names, dates, decisions, promises and open questions; no style, no advice. Leave out what no longer
 matters. Answer with the summary alone, in at most {words} words."""
-"""Instructions to a model that summarises."""
 _log = logging.getLogger(__name__)
 NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequence[str]]]]
 """Returns what was noted of turns, given the state, the runtime, the first and the last: sentences by turn."""

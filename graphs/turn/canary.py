@@ -1,8 +1,7 @@
 """The leak canary: it looks once more at the records of a prompt, and calls out if the run may not see one.
 
-Namespaces and timelines keep a record from a run that may not see it. This checks their promise where the choice is
-final, and compares labels and numbers by itself: a mistake there is no mistake here. What it finds is left out of the
-prompt, counted, and logged as an error. `counts` says of this process how many records were "checked" and "leaked".
+It compares labels and numbers by itself: a mistake in namespaces or timelines is no mistake here. What it finds is left
+out of the prompt, counted in `counts` ("checked", "leaked"), and logged as an error.
 """
 
 import logging

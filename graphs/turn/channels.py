@@ -70,11 +70,7 @@ class Checked(LastValue[Any]):
         return _with_refusals(value, self._refusals) if self._refusals else value
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Apply each write that fits; return whether there was one.
-
-        Raises:
-            ValueError: A write does not fit, and this is a copy: nothing is saved. The message names the channel.
-        """
+        """Apply each write that fits; return whether there was one. In a copy, a ValueError refuses any other."""
         changed = False
         for write in values:
             try:
@@ -253,10 +249,7 @@ def refusals_in(values: Any) -> list[Refusal]:
 
 
 class _Marked:
-    """A value that says what its channel refused: LangGraph gives a node nothing else of a channel.
-
-    A checkpoint has the plain value, and so has a pickle, as LangGraph's development server makes of a thread's values.
-    """
+    """A value that says what its channel refused, for a node; checkpoints and pickles have the plain value."""
 
     refusals: Sequence[Refusal]
 

@@ -1,8 +1,7 @@
 """The clock in checkpoint ids, and what happens when this computer's clock goes back.
 
 The latest checkpoint of a thread is the one with the greatest id, and an id begins with the time at which it was made.
-After the clock was set back, new ids would be smaller than those before: every turn would be a branch that nobody
-goes on from. So a checkpointer calls `keep_ids_after` with the thread's newest id whenever a thread is loaded.
+So that ids grow when the clock goes back, a checkpointer calls `keep_ids_after` whenever a thread is loaded.
 """
 
 import uuid

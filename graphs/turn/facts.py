@@ -1,7 +1,6 @@
 """Facts of a conversation: after the reply, one question to the model for what was said, and how it gets into a store.
 
-The companion and `build_agent` use the node `learn`. `ask_facts` needs no state; what it returns is written with
-`questbook.memory.facts.writing.note_facts`.
+`learn` is a node. `ask_facts` needs no state; `questbook.memory.facts.writing.note_facts` writes what it returns.
 """
 
 import logging
@@ -119,11 +118,7 @@ class TaughtTurns(NamedTuple):
 
 
 async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
-    """Ask the model, once, what the turns taught that are not noted yet, and write it; return the channels to write.
-
-    A node for after `remember`, when each turn has its place on the timeline. After a failure the next turn notes it
-    too (`catching_up`).
-    """
+    """Ask the model, once, what the turns taught that have a place and are not noted yet, and write it."""
     store, context = runtime.store, runtime.context
     if store is None:
         return {"facts_through": state.turn}

@@ -100,7 +100,6 @@ async def interview(
 
 
 def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
-    """Return the messages of a turn without failures; what was said last to the person ends it."""
     if page.complete and messages and isinstance(messages[-1], ToolMessage):  # it says what comes now
         messages[-1] = messages[-1].model_copy(update={"status": "success"})
     elif not page.complete:  # a note may have been mended behind the words that the turn ends with
@@ -111,7 +110,6 @@ def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
 
 
 def _in_order(reply: AIMessage, results: list[ToolMessage], *, last: bool) -> list[AnyMessage]:
-    """Put what was said to the person last, after calls and their results: it is what the turn ends with."""
     if not results:
         return [reply] if reply.text.strip() else []
     if not last or not reply.text.strip():

@@ -263,7 +263,6 @@ async def _message_waits(next_message: asyncio.Event | None, runtime: Runtime[An
 
 
 async def _run_waits(thread: str) -> None:
-    """Return when a run of the thread is due and waits in the server's queue."""
     async with get_client() as client:
         while True:
             runs = await client.runs.list(thread, status="pending", limit=10)

@@ -65,10 +65,7 @@ class OfOldest(NamedTuple, Generic[AnswerT]):
 async def ask_of_oldest(
     turns: Sequence[Turn], budget: int, ask: Callable[[list[Turn]], Awaitable[AnswerT]]
 ) -> OfOldest[AnswerT]:
-    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
-
-    There is at least one turn, as `TurnState.transcript` has them, the oldest first.
-    """
+    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short."""
     portion = oldest_within(turns, budget)
     for shown in [portion, *([portion[:1]] if len(portion) > 1 else [])]:
         try:

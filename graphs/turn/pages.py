@@ -73,12 +73,9 @@ class Spec:
         return page in self.shared or page.SCOPE == "user"
 
     def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
-        """Refuse a spec that makes no sense.
+        """Refuse a spec that makes no sense, by a DeclarationError that names what is allowed.
 
         Every agent has the channels `taken`; `model` is the argument of that name; `scopes` are those that are allowed.
-
-        Raises:
-            DeclarationError: It names what is wrong, and what is allowed.
         """
         declare(check_choice, "scope", self.scope, *scopes)
         tools, buffer, pages = self.remember_tools, self.buffer, self.notebooks
@@ -230,18 +227,15 @@ async def remember(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
 
 
 class _Noted(NamedTuple):
-    """What was noted: on the pages of these channels, of the turns up to `last`."""
-
     channels: list[str]
     last: int
     notes: Notes[Notebook]
 
 
 async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
-    """Ask the model, once for all pages that are due, for patches of them (`take_notes`).
+    """Ask the model, once for all pages that are due, for patches of them (`take_notes`, `catching_up`).
 
-    If some of a patch does not fit, a notice says so, and the next turn's update covers this turn too, as after a
-    failure (`catching_up`).
+    If some of a patch does not fit, a notice says so, and the next turn's update covers this turn too.
     """
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1

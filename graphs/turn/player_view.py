@@ -1,7 +1,4 @@
-"""PlayerView: what a player may see of a campaign. Every door that shows the game uses this and nothing else.
-
-What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
-"""
+"""PlayerView: what a player may see of a campaign. Every door that shows the game uses this and nothing else."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self

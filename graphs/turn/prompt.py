@@ -176,7 +176,6 @@ def _beside(sections: Sequence[Section], messages: Sequence[BaseMessage]) -> Bas
 
 
 def _report(section: Section) -> JSON:
-    """Return a section with its tokens, about four characters each."""
     return {"section": section.name, "tokens": math.ceil(len(section.text) / 4), "text": section.text}
 
 
@@ -201,7 +200,6 @@ def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
 
 
 def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: list[Section]) -> Prompt:
-    """Return a prompt with other sections, or none, in the place of each of some."""
     places = (prompt.sections, prompt.behind)
     sections, behind = ([s for section in place for s in (new if wanted(section) else [section])] for place in places)
     return Prompt(sections, prompt.conversation, behind)

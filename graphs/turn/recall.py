@@ -1,7 +1,4 @@
-"""Recall for a turn: what comes back from memory into the prompt, one way for all machines, with a plan of each.
-
-A memory is what was recalled, as state, prompts and doors have it (`Memory`); `memory_line` is its line in a prompt.
-"""
+"""Recall for a turn: what comes back from memory into the prompt, one way for all machines, with a plan of each."""
 
 import asyncio
 import math
@@ -424,8 +421,7 @@ def assistant_plan(
 ) -> RecallPlan:
     """Return the plan of a machine that assists a person: with `facts`, what is known of them always comes.
 
-    None means: `options` as the settings say, `voices` called user and assistant, `shown` (the conversation as the
-    prompt has it) as the buffer policy says.
+    None means: `options` as the settings say, `voices` as in `ASSISTANT`, `shown` as the buffer policy says.
     """
     namespace = settings.campaign_namespace(FACTS) if facts else None
     return RecallPlan(

@@ -79,8 +79,6 @@ def _may_go(record: Mapping[str, Any]) -> bool:
 
 
 class _Sentence(NamedTuple):
-    """A sentence as it is compared."""
-
     words: tuple[str, ...]  # stems of those that carry meaning, in their order
     negated: bool
     tells: bool  # what is asked or supposed is not told
@@ -94,8 +92,6 @@ def _read(sentence: str) -> _Sentence:
 
 
 class _Text(NamedTuple):
-    """What a text tells, and all words of that."""
-
     sentences: list[_Sentence]
     words: frozenset[str]
 

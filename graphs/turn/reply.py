@@ -188,8 +188,7 @@ def tells_secret(state: TurnState, text: str) -> bool:
 class SecretCheck:
     """Ends a reply before one of the phrases; holds back words with which one may begin.
 
-    Case, accents, punctuation and white space do not count. What the player may read anyway is no secret; `public`
-    makes these texts, when a phrase comes up.
+    What the player may read anyway is no secret; `public` makes these texts, when a phrase comes up.
     """
 
     def __init__(self, phrases: Collection[Words], public: Callable[[], Iterable[str]]) -> None:
@@ -221,9 +220,7 @@ class SecretCheck:
         return phrase not in self._known
 
 
-@lru_cache(maxsize=4096)
-def _plain(word: str) -> list[str]:
-    return plain_words(word)
+_plain = lru_cache(maxsize=4096)(plain_words)
 
 
 def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> Verdict:
@@ -237,7 +234,6 @@ def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> V
 
 
 def _ask_again(problem: str, text: str) -> list[BaseMessage]:
-    """Return the messages behind the prompt that ask again for a reply that was stopped after `text`."""
     if not text.strip():
         return [HumanMessage(_AGAIN.format(where="before its first word", problem=problem, go_on="Answer again,"))]
     where, go_on = "after the words above, which the player has read", "Go on from there with a new sentence,"

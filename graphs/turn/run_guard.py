@@ -1,9 +1,8 @@
 """One run at a time on a thread, whatever server it comes from: a second one waits, and is refused after two minutes.
 
-Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So each run of a
-graph takes an advisory lock in PostgreSQL, the one by which the page and the terminal hold a campaign, where
-QUESTBOOK_DATABASE names a database. Elsewhere the server's own queue has to do: of two runs at once, each goes on with
-a branch of its own.
+Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So where
+QUESTBOOK_DATABASE names a database, each run of a graph takes an advisory lock there, the one by which the page and the
+terminal hold a campaign. Elsewhere the server's own queue has to do.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
 """Whose memory a run reads and writes, and with which timeline it looks into the store.
 
-The user is never guessed: a run that names nobody is refused. The machine's scope decides the timeline. "campaign": a
-new thread goes on from the campaign's head (`questbook.graphs.turn.sessions`). "thread": a new thread begins with
-nothing. "user": a new thread begins with no past of its own, and sees what the user's other threads know
-(`questbook.memory.timeline.timeline.UserTimeline`).
+The machine's scope decides the timeline. "campaign": a new thread goes on from the campaign's head. "thread": it begins
+with nothing. "user": it sees what the user's other threads know (`questbook.memory.timeline.timeline.UserTimeline`).
 
 Loads neither LangGraph nor LangChain, so that a command that asks no model starts quickly.
 """
@@ -77,8 +75,7 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
 def campaign_of(state: Any) -> Sequence[str]:
     """Return user and campaign that a state's thread belongs to; nothing before its first turn.
 
-    Until then only a run's command can have written them. The channel `machine`, which a turn writes with them, cannot
-    be emptied; threads that are older than it have a turn.
+    Until then only a run's command can have written them. Threads older than the channel `machine` have a turn.
     """
     has_begun = getattr(state, "machine", "") or getattr(state, "turn", 0)
     return getattr(state, "campaign", ()) if has_begun else ()

@@ -126,7 +126,6 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
 
 
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
-    """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = runtime.context.campaign_namespace(PASTS)
     thread = run_thread(runtime)
     kept = await store.aget(pasts, thread) if thread else None
@@ -207,7 +206,6 @@ async def _life_gone_back(store: BaseStore, settings: Settings, thread: str, liv
 
 
 async def _is_saved(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint."""
     saver, config = _saver(), _config(thread, checkpoint)
     if saver is None or not checkpoint:
         return False

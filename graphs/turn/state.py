@@ -278,10 +278,7 @@ class TurnState(Schema):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the newest message came with a run that has opened a turn with these words before.
-
-        After a kill -9 LangGraph's queue runs again what had ended; the message has another id.
-        """
+        """Whether the newest message came with a run that a server's queue brings again, after a kill -9."""
         return self.opener != self.opened_by and self.run_mark in self.opened_in
 
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)

@@ -172,7 +172,6 @@ def _no_such_tool(call: Call, known: Sequence[str]) -> str:
 
 
 def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
-    """Say what was wrong with a patch without quoting fields that players may not see."""
     public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
     return public if len(public) == len(problems) else [*public, "A secret did not fit."]
 

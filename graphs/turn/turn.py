@@ -63,8 +63,7 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     """Number the turn that the newest message opens, and extend the timeline to it; return the channels to write.
 
-    Safe to call again within a turn, also when it was left unanswered and the player has added to it: messages of a
-    player in a row are one turn.
+    It may be called again within a turn: messages of a player in a row are one.
     """
     opened_by = state.opener
     turn = state.turn + (opened_by != state.opened_by)
@@ -159,11 +158,7 @@ async def remember_turns(
 async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
     """Return the public ones of the turns from `first` on as `state.transcript` has them, for notes that catch up.
 
-    What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
-    records of those turns, at most a hundred; without rolls.
-
-    Raises:
-        PastUnknownError: The store cannot be read.
+    What was played on another thread before is read from the records of those turns, at most a hundred; without rolls.
     """
     turns = state.transcript(first, state.turn)
     earlier = range(max(first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)

@@ -10,10 +10,9 @@ from questbook.types import JSON
 
 _ALL = re.compile(r"(?:all|everything|anything|whatever|it|them|things?)\b", re.I)
 _COINS = re.compile(r"(\d{1,9}|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", re.I)
-_HARMLESS = re.compile(
+_HARMLESS = re.compile(  # spells
     r"\b(?:cure|heal\w*|bless\w*|shield|armou?r|light|protection|sanctuary|invisib\w+|detect|on (?:me|myself))\b", re.I
 )
-"""Spells that do nobody harm."""
 _POCKET = re.compile(r"\b(?:pick)?(?:pockets?|purse|steal|rob|take)\b", re.I)
 _SITTING = re.compile(r"\W*(?:i\s+)?(?:sit|take a (?:break|short))", re.I)
 _SLEEPING = re.compile(r"\b(?:sleep|night|camp|long|bed|dawn)\b", re.I)

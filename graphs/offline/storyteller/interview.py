@@ -92,7 +92,6 @@ def _drawn(drawn: list[str], patch: JSON) -> str:
 
 
 def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -> str:
-    """Say what has been noted."""
     if drawn:
         return _drawn(drawn, patch)
     fields = [field for field in REQUIRED if field in patch]
@@ -105,7 +104,6 @@ def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -
 
 
 def _question(open_fields: list[str], chance: random.Random, asked: str = "") -> str:
-    """Ask for the first open field, in other words than last time."""
     if not open_fields:
         return "Is there anything else I should know about you?"
     questions = load("interview")["questions"][open_fields[0]]
@@ -113,7 +111,6 @@ def _question(open_fields: list[str], chance: random.Random, asked: str = "") ->
 
 
 def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chance: random.Random) -> str:
-    """Ask once more, with examples: nothing was understood."""
     if not asked or not open_fields:
         return f"{_pick('welcome', chance)} {_question(open_fields, chance)}"
     field = field or open_fields[0]
@@ -167,7 +164,6 @@ def is_talk(text: str) -> bool:
 
 
 def _sentences(text: str) -> JSON:
-    """Read free sentences, clause by clause."""
     fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
     if name := _stated_name(text):
         fields["name"] = name
@@ -290,7 +286,6 @@ def nameable(text: str) -> bool:
 
 
 def _stated_name(text: str) -> str:
-    """Return the name after "my name is" and the like; "" if there is none."""
     match = pattern("portrait", "names").search(text)
     if match is None or pattern("portrait", "names_of_others").search(text[: match.start()]):
         return ""
@@ -305,7 +300,6 @@ def _stated_name(text: str) -> str:
 
 
 def _add(fields: JSON, field: str, text: str) -> None:
-    """Add to a field what it does not say yet."""
     before, joint = str(fields.get(field, "")), "; " if field == "background" else ", "
     fields[field] = before if text in before else f"{before}{joint}{text}" if before else text
 

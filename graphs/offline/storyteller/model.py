@@ -125,7 +125,6 @@ def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
 
 
 def _line(turn: JSON) -> str:
-    """Write a turn as one line: what the player said, as a quotation under their name, and what was told."""
     number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
     said, told = (str(turn.get(part) or "").split() for part in ("player", "reply"))
     player, reply = (" ".join(words[:24]) + (" …" if len(words) > 24 else "") for words in (said, told))

@@ -175,7 +175,6 @@ def _is_known(scene: Scene, place: str) -> bool:
 
 
 def _step(scene: Scene, far: str) -> str | None:
-    """Find the next place on the shortest way."""
     places, here = scene.story["places"], scene.location()
     origins, queue = {here: here}, [here]
     for place in queue:  # grows meanwhile

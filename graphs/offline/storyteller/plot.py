@@ -118,7 +118,6 @@ def _next(scene: Scene) -> Tale:
 
 
 def _outfit(scene: Scene) -> None:
-    """Give the character what they set out with."""
     kit = scene.character.get("kit")
     if not scene.carried():
         own = {str(item): n for item, n in kit.items() if isinstance(n, int)} if isinstance(kit, dict) else {}
