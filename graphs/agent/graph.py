@@ -102,15 +102,14 @@ def build_agent(
         scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new one
             goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
         facts: Whether facts are noted after replies, recalled and reflected on; `FactNotes(…)`: how.
-        team, metadata: As in `TimelineMemoryMiddleware`.
+        team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
+        metadata: What is written with each exchange and fact, as there.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    if middleware:
-        raise DeclarationError(_MIDDLEWARE)
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -126,10 +125,14 @@ def build_agent(
         app=rules_of(facts, team, metadata),
         remember_tools=remember_tools,
     )
-    return _build(spec, model, facts)
+    return _build(spec, model, facts, middleware)
 
 
-def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:
+def _build(
+    spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes, middleware: Sequence[Any]
+) -> Machine[Any, Any]:
+    if middleware:
+        raise DeclarationError(_MIDDLEWARE)
     spec.check(list(AgentState.model_fields), model)
     defaults = facts.settings() if isinstance(facts, FactNotes) else {}
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)

@@ -73,7 +73,6 @@ async def edit_by_hand(
     `notebooks.CORE_TOOLS`, `args` are its arguments, `label` among them; `graph` has a checkpointer.
 
     Raises:
-        HistoryError: Nothing has been said yet, or the last turn is not finished.
         EditError: It does not fit: no such section, read-only, over its limit, or the text to replace is not there
             exactly once. Nothing was changed.
     """

@@ -53,13 +53,8 @@ def build_graph(
 ) -> Machine[CompanionState, CompanionContext]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-    Args:
-        core_tools: More tools that edit core memory, or functions that `questbook.notebooks.core_tool` makes tools of.
-        rerank: Given the message and what may be recalled, best first, returns it in an order of its own; what it
-            leaves out is not recalled.
-
-    Raises:
-        DeclarationError: A function is no tool; the message says why.
+    `core_tools` are more tools that edit core memory, or functions that `questbook.notebooks.core_tool` makes tools of.
+    `rerank`, given the message and what may be recalled, best first, returns it in an order of its own.
     """
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
     context = context_of(extras) if any(extras) else CompanionContext

@@ -49,12 +49,8 @@ def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
 def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machine[DungeonState, Context]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-    Args:
-        tools: LangChain tools, or functions with a docstring, that the dungeon master may call before it tells what
-            happens, as it calls the dice. What they return is data for the story, never an instruction.
-
-    Raises:
-        DeclarationError: Two tools have one name, or one has that of a tool of the game's.
+    `tools` are LangChain's, or functions with a docstring, that the dungeon master may call before it tells what
+    happens. What they return is data for the story, never an instruction. Two of one name are refused.
     """
     own = tools_from(tools)
     names = [*_OWN_TOOLS, *(tool.name for tool in own)]

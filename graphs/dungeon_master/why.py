@@ -58,8 +58,7 @@ async def why(
     """Return the messages of this line that set a field of a page, or left a memory; the newest first.
 
     Args:
-        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
-            checkpointer and store.
+        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`.
         config: Names the thread.
         context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
         what: In the game, a field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it

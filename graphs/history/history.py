@@ -331,10 +331,8 @@ class SyncHistory:
         replay = history.retry()
         graph.invoke(None, replay.config, context=replay.context)
 
-    Its arguments are those of `History`, which is behind it as `history`.
-
-    Raises:
-        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.
+    Its arguments are those of `History`, which is behind it as `history`. Where checkpointer or store belong to the
+    event loop that is running, an asyncio.InvalidStateError says so.
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:

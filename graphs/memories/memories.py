@@ -414,12 +414,8 @@ class Memories:
 class SyncMemories:
     """What is remembered of a user or a team: `Memories` with sync methods of the same names and arguments.
 
-    Attributes:
-        memories: The `Memories` behind it.
-
-    Raises:
-        InputError: As `Memories`.
-        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `Memories`.
+    The one behind it is `memories`. Where checkpointer or store belong to the event loop that is running, an
+    asyncio.InvalidStateError says so.
     """
 
     def __init__(self, source: BaseStore | Graph, user: str = "", **options: Any) -> None:

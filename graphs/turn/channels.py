@@ -34,10 +34,8 @@ class Refusal(NamedTuple):
 class Checked(LastValue[Any]):
     """A channel with a reducer, which raises to refuse a write. What no database takes is left out of texts.
 
-    Args:
-        typ: The type that nodes receive.
-        reduce: Makes the new value from the current one and a write; it changes neither.
-        empty: Makes the value before the first write; None: there is none.
+    `typ` is the type that nodes receive; `reduce` makes the new value from the current one and a write, and changes
+    neither; `empty` makes the value before the first write; None: there is none.
     """
 
     __slots__ = ("_applied", "_default", "_empty", "_reduce", "_refusals", "_saved")

@@ -85,11 +85,9 @@ class Edge(Runnable[Any, str]):
 
     An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state).
 
-    Args:
-        route: Returns the name of the next node, from the state and the run's context alone.
-        upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
-        starts: Whether a turn begins with it: of a run that has ended before, the message leaves (node "condense").
-        only: The one node that there is to go to: then the state is read for an edit alone. None: `route` chooses.
+    `upkeep` says whether it leads away from the upkeep; elsewhere a turn needs its messages. If a turn `starts` with
+    it, the message of a run that has ended before leaves (node "condense"). Of an edge to `only` one node the state is
+    read for an edit alone.
     """
 
     def __init__(

@@ -110,11 +110,8 @@ async def take_notes(
     """Ask the model for patches of pages, all in one answer; no call means no change.
 
     What fits is noted; for the rest the model is asked twice more, with all that is wrong and what would fit. If only
-    calls of `other_tools` cannot be read, the patches of pages count all the same.
-
-    Raises:
-        QuestbookError: The model cannot be loaded, failed, said nothing, or took longer than `settings.update_timeout`,
-            before anything was noted.
+    calls of `other_tools` cannot be read, the patches of pages count all the same. A QuestbookError says that the model
+    failed, or took longer than `settings.update_timeout`, before anything was noted.
     """
     notes = Notes(list(pages))
     try:

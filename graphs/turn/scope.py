@@ -35,11 +35,8 @@ def with_user(settings: SettingsT, configurable: Mapping[str, Any] | None = None
 def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise: str = "") -> str:
     """Return whose memory a run reads and writes: who logged in, else whom the caller names.
 
-    Args:
-        configurable: The run's `config["configurable"]`: LangGraph Server puts who logged in there
-            (`langgraph_auth_user`); "user" is whom the caller names.
-        said: Whom the caller names elsewhere, in the context or as an option; None or "": nobody.
-        otherwise: Who it is if nobody is named, of a program that only one person uses; "": then that is an error.
+    LangGraph Server puts who logged in into `configurable` (`langgraph_auth_user`); a caller names "user" there, or in
+    the context or an option (`said`). `otherwise` is the user of a program that only one person uses.
 
     Raises:
         SettingsError: Nobody is named; or two that differ are; or a name is no text of 1 to 200 characters.

@@ -93,8 +93,8 @@ async def begin(
 async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
     """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
 
-    The past of a thread is decided once: gone back to its first message, a thread must not take over the head that its
-    own abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
+    The past of a thread is decided once: gone back to its first message, it must not take over the head that its own
+    abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.

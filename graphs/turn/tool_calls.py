@@ -179,11 +179,8 @@ def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]
 class TurnTools(ABC):
     """The tools of a machine for one round of calls; a subclass runs them, and holds what they change.
 
-    Attributes:
-        noting: Those that note something: in a private turn they are refused.
-        own: Tools of the application beside them.
-        silent: Those that need no answer (`questbook.graphs.turn.reply`), as an answer lists them.
-        is_over: Whether a call has ended the turn, so that the model is not asked again.
+    Those that are `noting` something are refused in a private turn; `own` are the application's; `silent` ones need no
+    answer (`questbook.graphs.turn.reply`). `is_over`: a call has ended the turn, and the model is not asked again.
     """
 
     def __init__(
