@@ -38,11 +38,6 @@ def _rules(hit_die: int, abilities: str, gold: int, kit: str) -> ClassRules:
     return ClassRules(hit_die, tuple(map(_ability, abilities.split())), gold, counts)
 
 
-class _Ancestry(NamedTuple):
-    increases: str  # SRD 5.1, without subraces; "any" is the player's choice there
-    names: str
-
-
 _CLASSES = {
     "Barbarian": _rules(12, "str con dex wis cha int", 10, "greataxe, 2 handaxe, bedroll, 5 ration"),
     "Bard": _rules(8, "cha dex con wis int str", 15, "rapier, lute, leather armor, fine clothes"),
@@ -75,18 +70,17 @@ CLASS_WORDS = {
     "Wizard": "mage, witch, magician, enchanter, enchantress, necromancer, conjurer, illusionist, scholar",
 }
 
-_ANCESTRIES = {
-    "Dwarf": _Ancestry("con+2", "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": _Ancestry("dex+2", "elf, elven, elvish, elves"),
-    "Halfling": _Ancestry("dex+2", "halfling, hobbit"),
-    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
-    "Dragonborn": _Ancestry("str+2 cha+1", "dragonborn"),
-    "Gnome": _Ancestry("int+2", "gnome, gnomish"),
-    "Half-Elf": _Ancestry("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": _Ancestry("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": _Ancestry("cha+2 int+1", "tiefling"),
+_ANCESTRIES = {  # increases as in SRD 5.1, without subraces ("any" is the player's choice there); names
+    "Dwarf": ("con+2", "dwarf, dwarven, dwarvish, dwarves"),
+    "Elf": ("dex+2", "elf, elven, elvish, elves"),
+    "Halfling": ("dex+2", "halfling, hobbit"),
+    "Human": ("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
+    "Dragonborn": ("str+2 cha+1", "dragonborn"),
+    "Gnome": ("int+2", "gnome, gnomish"),
+    "Half-Elf": ("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
+    "Half-Orc": ("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
+    "Tiefling": ("cha+2 int+1", "tiefling"),
 }
-_OTHER_ANCESTRY = _Ancestry("", "")
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
@@ -103,7 +97,7 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
-ancestry_of = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+ancestry_of = _finder({name: names for name, (_, names) in _ANCESTRIES.items()})
 """Returns the ancestry (SRD 5.1, "Races") that a text names first, or None: `"elven scout"` gives `"Elf"`."""
 
 _I_AM, _A = (
@@ -175,7 +169,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     scores |= dict(zip(to_fill, left, strict=False))
 
     free = [ability for ability in to_fill if ability != "charisma"]
-    increases = _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).increases
+    increases, _ = _ANCESTRIES.get(ancestry_of(ancestry) or "", ("", ""))
     for short, bonus in (increase.split("+") for increase in increases.split()):
         ability = (free.pop(0) if free else "") if short == "any" else _ability(short)
         if ability in to_fill:

@@ -82,9 +82,7 @@ class _Place(NamedTuple):
 
 # Inside the class `list` is its method.
 _Records: TypeAlias = list[MemoryRecord]
-_Places: TypeAlias = list[_Place]
 _Lines: TypeAlias = list[str]
-_Objects: TypeAlias = list[JSON]
 
 
 class Memories:
@@ -262,7 +260,7 @@ class Memories:
 
         Secrets are left out, unless they were asked for.
         """
-        lines: _Objects = []
+        lines: Sequence[JSON] = []
         memories = [memory for memory in await self.list(**which) if self._secrets or memory.kind != "secret"]
         own = len(self._own_space())
         for space, timeline in await self._places():
@@ -271,7 +269,7 @@ class Memories:
             records: Sequence[AnyItem] = [*here, *beside]
             part = [{"place": one.namespace[own:], "key": one.key, "value": one.value} for one in records]
             plain = part and timeline and not isinstance(timeline, UserTimeline)
-            lines += lines_of_threads(space[own:], timeline, part) if plain and timeline else part
+            lines = [*lines, *(lines_of_threads(space[own:], timeline, part) if plain and timeline else part)]
         return [json.dumps(line, ensure_ascii=False) for line in lines]
 
     async def import_lines(self, lines: Iterable[str]) -> int:
@@ -313,7 +311,7 @@ class Memories:
     def _own_space(self) -> tuple[str, ...]:
         return team_namespace(self.team) if self.team else (escape_label(self.user),)
 
-    async def _places(self) -> _Places:
+    async def _places(self) -> Sequence[_Place]:
         if self.team:
             return [_Place(team_namespace(self.team), None)]
         lasting = [_Place(player_namespace(self.user), None)]

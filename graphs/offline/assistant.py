@@ -69,12 +69,12 @@ class OfflineAssistant(OfflineModel):
         return "offline-assistant"
 
     def _reply(self, prompt: Prompt) -> Answer:
-        if prompt.turns and prompt.tools:
-            return _note_facts(prompt.turns) if TOOL in prompt.tools else Answer("no change")
+        if (turns := prompt.records("turns")) and prompt.tools:
+            return _note_facts(turns) if TOOL in prompt.tools else Answer("no change")
         if prompt.missing:
             return _interview(prompt)
-        if prompt.turns:
-            sentences = [text for turn in prompt.turns for text in extract({"player": "", "reply": ""} | turn)]
+        if turns:
+            sentences = [text for turn in turns for text in extract({"player": "", "reply": ""} | turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
         results = [*takewhile(lambda message: isinstance(message, ToolMessage), reversed(prompt.turn))]
         failed = [m.text for m in results if isinstance(m, ToolMessage) and m.status == "error"]
@@ -140,7 +140,8 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
         return f"{begin}{' '.join(one.said for one in found)}"
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
     kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
-    told = [*(str(memory.get("user") or "") for memory in prompt.memories), *(words for words, _ in prompt.exchanges())]
+    told = [str(memory.get("user") or "") for memory in prompt.records("memories")]
+    told += [words for words, _ in prompt.exchanges()]
     asks = (_MESSAGE["forget"], _MESSAGE["remember"], _MESSAGE["question"])
     kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
     # A statement is known, or has ended since; one word alone finds what is not meant.
@@ -169,7 +170,7 @@ def _knowledge(prompt: Prompt) -> dict[str, Statement]:
     """Take together what facts, the conversation and core memory tell, by slot; later ones replace earlier ones."""
     known, core = dict[str, Statement](), _read_told(_human(prompt)[0])
     _update(known, core)
-    for memory in sorted(prompt.memories, key=lambda memory: int(memory.get("turn") or 0)):
+    for memory in sorted(prompt.records("memories"), key=lambda memory: int(memory.get("turn") or 0)):
         if not memory.keys() & {"claimed_by", "rumour", "until"}:
             _update(known, _read_told(str(memory.get("fact") or "")))
     for words, reply in prompt.exchanges():

@@ -74,20 +74,14 @@ class Prompt:
         """The running summary."""
         return unescape(self.section("summary"))
 
-    @property
-    def memories(self) -> list[JSON]:
-        """The recalled memories."""
-        return _lines(self.section("memories"))
+    def records(self, name: str) -> list[JSON]:
+        """Return the JSON objects in a section: "memories", or the "turns" to note or to sum up."""
+        return [record for line in self.section(name).splitlines() if (record := _read_object(line))]
 
     @property
     def missing(self) -> list[str]:
         """The fields that the interview still has to ask for."""
         return [field.strip() for field in self.section("missing").split(",") if field.strip()]
-
-    @property
-    def turns(self) -> list[JSON]:
-        """The turns to note or to sum up."""
-        return _lines(self.section("turns"))
 
     @property
     def words(self) -> str:
@@ -204,10 +198,6 @@ def _section(text: str, name: str) -> str:
 def unescape(text: str) -> str:
     """Undo the escapes of a section; a person's own character references stay (and may be of any length)."""
     return re.sub(r"&(amp|lt|gt|quot|#x27);", lambda match: html.unescape(match[0]), text)
-
-
-def _lines(text: str) -> list[JSON]:
-    return [record for line in text.splitlines() if (record := _read_object(line))]
 
 
 def _read_object(text: str) -> JSON:

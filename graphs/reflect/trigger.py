@@ -13,6 +13,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
+from questbook.graphs.errors import SettingsError
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.nodes import MOST_TURNS, noted_through
 from questbook.graphs.reflect.state import namespaces_of
@@ -33,10 +34,6 @@ _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
 ContextT = TypeVar("ContextT", bound=MachineContext)
 NotingT = TypeVar("NotingT", bound=NotingContext)
-
-
-class _NoServerError(Exception):
-    """There is no background here."""
 
 
 async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
@@ -102,7 +99,7 @@ async def _background(begin: Awaitable[JSON]) -> JSON | str:
     """Begin a run in the background; return the channels to write, or why there is none."""
     try:
         return await begin
-    except _NoServerError as error:
+    except SettingsError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
         reason = f"the server did not take the run. {error}"
@@ -124,7 +121,7 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
     The notices of the last run, in whose thread nobody looks, are shown here, once.
     """
     if runtime.server_info is None:
-        raise _NoServerError("this is no LangGraph Server")
+        raise SettingsError("this is no LangGraph Server")
     namespaces = namespaces_of(runtime.context)
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
     async with get_client() as client:

@@ -34,9 +34,9 @@ class OfflineStoryteller(OfflineModel):
             return self._interview(prompt)
         if prompt.tools & {"Questions", "Reflection"}:
             return Answer("nothing")  # it draws no conclusions
-        if prompt.turns:
+        if prompt.records("turns"):
             limit = re.search(r"at most (\d+) words", prompt.system)
-            return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else 240))
+            return Answer(summarize(prompt.summary, prompt.records("turns"), int(limit[1]) if limit else 240))
         return self._tell(prompt) if prompt.page("quest") or prompt.page("character") else Answer(saying("honest"))
 
     def _interview(self, prompt: Prompt) -> Answer:
@@ -53,19 +53,19 @@ class OfflineStoryteller(OfflineModel):
         if outcome.wants_roll is not None:
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
         exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
-        past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
+        past = answers.Past(page, character, prompt.summary, prompt.records("memories"), exchanges)
         chance = seeded((self.seed, prompt.words, prompt.section("quest")))
         asked = answers.asked(prompt.words)
         rest = asked.pop("", prompt.words)
         told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in asked.items()]
         if outcome.asks_memory is not None:
             told.append(answers.remember(outcome.asks_memory, rest, past, chance))
-        lore = answers.cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
+        lore = answers.cite(outcome.unanswered, prompt.records("memories")) if outcome.unanswered else ""
         return Answer("\n\n".join(filter(None, [*told, outcome.text, lore])))
 
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")
-        patch = fold(page, prompt.page("character"), prompt.turns, seed=self.seed)
+        patch = fold(page, prompt.page("character"), prompt.records("turns"), seed=self.seed)
         facts = list(facts_of(patch, page)) if "Facts" in prompt.tools else []
         calls = [Call("StateNotebook", patch)] if patch else []
         calls += [Call("Facts", {"facts": facts})] if facts else []

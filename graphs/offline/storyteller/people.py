@@ -143,7 +143,7 @@ def state(scene: Scene, intent: Intent) -> None:
 def absent(scene: Scene, words: str) -> str | None:
     """Find somebody of the tale whom words call by name, and who is not here; the id."""
     called = {person: name for person, name in scene.story.names.items() if language.calls(words, name)}
-    person = language.match(words, called)
+    person = language.match(words, called, called)
     return None if person in scene.people_here() else person
 
 

@@ -39,13 +39,13 @@ class Tale:
     def person(self, words: str, among: Iterable[str] | None = None) -> str | None:
         """Find the person whom words name by name or role; the id."""
         ids = self.names if among is None else among
-        return match(words, {i: f"{self.names[i]} {self.text['people'][i]['role']}" for i in ids})
+        return match(words, ids, {i: f"{name} {self.text['people'][i]['role']}" for i, name in self.names.items()})
 
     def find(self, part: str, words: str, among: Iterable[str] | None = None) -> str | None:
         """Find the place, thing or foe that words name: `part` is "places", "items" or "foes"."""
         entries = self.part(part)
         names = entries if among is None else among
-        return match(words, {i: f"{i} {entries.get(i, {}).get('as', '')}" for i in names})
+        return match(words, names, {i: f"{i} {entry.get('as', '')}" for i, entry in entries.items()})
 
 
 @cache
