@@ -46,11 +46,6 @@ def route_filled(interview: str) -> Callable[[StateT], str]:
     return route
 
 
-def route_reply(state: StateT) -> str:
-    """Answer as the turn's mode says."""
-    return state.mode
-
-
 def route_tools(state: StateT) -> str:
     """Run the tools that the model called; a reply without such a call ends the person's wait."""
     return "use_tools" if has_calls(state) else route_answered(state)
@@ -172,7 +167,7 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
         edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
-    edge("recall", route_reply, answers)
+    edge("recall", lambda state: state.mode, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])
     if spec.has_tools:

@@ -165,8 +165,8 @@ def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
 def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
     """Return the quest's page with the new secrets, and facts of them that wait to be written.
 
-    A subject of which the page has another secret gets a number, "Oda (2)": both stay. What does not fit on a full page
-    is still among the facts. Rolls that nobody made in this turn are marked.
+    A subject of which the page has another secret gets a number, "Oda (2)". What does not fit on a full page is still
+    among the facts.
     """
     if not state.new_secrets:
         return state.quest, []

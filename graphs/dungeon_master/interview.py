@@ -92,8 +92,8 @@ def complete(
 ) -> tuple[CharacterNotebook, str]:
     """Fill in what is missing on a character's page; return it, and what to tell the player, "" if nothing was missing.
 
-    What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
-    replaced. The `ancestry` that the player has said goes before the model's.
+    What the model thought of (`invented`, by field) and is empty or does not fit is replaced. The `ancestry` that the
+    player has said goes before the model's.
     """
     missing, invented = page.missing, own_names(CharacterNotebook, invented)
     for field in missing:

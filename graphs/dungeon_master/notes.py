@@ -135,9 +135,8 @@ def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
 def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[Turn]) -> str:
     """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
 
-    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
-    another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
-    All else is for the player to know, but secrets.
+    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes. On a page that
+    is nearly full the model was asked to make room.
     """
     lost = [
         *(("quests", title) for title, quest in _missing(before.quests, after.quests) if quest.status == "open"),

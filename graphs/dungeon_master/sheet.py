@@ -178,11 +178,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
 
 
 def hit_points(class_name: str, level: int, constitution: int) -> int:
-    """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
-
-    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution modifier,
-    and never less than one a level.
-    """
+    """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level)."""
     die, extra = rules_of(class_name).hit_die, modifier(constitution)
     return max(1, die + extra) + (level - 1) * max(1, die // 2 + 1 + extra)
 

@@ -229,8 +229,7 @@ class History(HistoryView):
     async def enter(self, threads: Sequence[str]) -> bool:
         """Bring an empty thread to where the campaign was left on another thread; return whether there is such a place.
 
-        Without this, the first message takes over what the head carries (pages, summary, timeline), but no buffer.
-        `threads` are the campaign's other threads, the last played first.
+        Without this, the first message takes over no buffer. `threads` are the campaign's others, the last one first.
         """
         head = await head_of(self._store(), self.context)
         last_thread = str((head or {}).get("thread"))

@@ -1,7 +1,6 @@
-"""OfflineAssistant: a companion made of a few rules, with no language model in it.
+"""OfflineAssistant: a companion made of a few rules: it notes statements, ends what is over, answers from its prompt.
 
-It notes plain English statements, such as "My sister Anna lives in Bergen", answers from what is in its prompt, ends
-what one says is over, and says "I do not know" to everything else. How it reads English is in assistant.toml.
+How it reads English, such as "My sister Anna lives in Bergen", is in assistant.toml.
 """
 
 import re

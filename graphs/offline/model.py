@@ -125,10 +125,9 @@ class Prompt:
 
 
 class OfflineModel(BaseChatModel):
-    """A chat model without a language model in it.
+    """A chat model without a language model in it: a subclass writes `_reply`.
 
-    It knows what is in the messages, and the tools bound to it say what it is asked to do. The same seed and the same
-    messages get the same answer. A subclass writes `_reply`.
+    The tools bound to it say what it is asked to do. The same seed and the same messages get the same answer.
     """
 
     longest: ClassVar[int] = 2_000

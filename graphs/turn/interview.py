@@ -60,9 +60,8 @@ async def interview(
     """Talk with the person, and note on the page what they said.
 
     The model is asked again, at most twice, when it noted something without a word to the person, and when some of a
-    note did not fit, until it answers without a call; what it said to the person, and what fits, is kept in any case.
-    Nothing is noted of a private turn. If the model asks nothing, `question` is asked, with {missing} for the first
-    missing field.
+    note did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private
+    turn. If the model asks nothing, `question` is asked, with {missing} for the first missing field.
     """
     turn, private, done_tools = state.turn, is_private(state), [done.tool] if done else []
     messages, notices = list[AnyMessage](), list[Notice]()

@@ -59,7 +59,7 @@ class Prompt(NamedTuple):
             places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
             newest = places[-1] if places else len(messages)
             messages[newest : newest + 1] = [_beside(self.behind, messages[newest : newest + 1])]
-        return [system_message(self.sections), *messages]
+        return [SystemMessage(_join(self.sections)), *messages]
 
     def report(self, node: str, turn: int) -> JSON:
         """Return what the stream says of the prompt: the sections with their tokens, and the fidelity.
@@ -126,12 +126,7 @@ def prompt_about_turns(
 ) -> list[BaseMessage]:
     """Make a prompt for work after the reply: `last`, which changes from call to call, and turns, as JSON."""
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(sections), HumanMessage(_join([*last, lines]))]
-
-
-def system_message(sections: Iterable[Section]) -> SystemMessage:
-    """Join sections; each but the instructions is between tags of its name."""
-    return SystemMessage(_join(sections))
+    return [SystemMessage(_join(sections)), HumanMessage(_join([*last, lines]))]
 
 
 def tag(section: Section) -> str:

@@ -131,7 +131,8 @@ async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT])
     kept = await store.aget(pasts, thread) if thread else None
     if thread and kept is not None:
         checkpoint = kept.value.get("checkpoint")
-        if not checkpoint or await has_gone_back(thread, checkpoint):  # else its checkpoints are gone: it begins again
+        # Else its checkpoints are gone: it begins again.
+        if not checkpoint or await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint):
             past: JSON | None = kept.value["head"]
             return past
     head = await head_of(store, runtime.context, head_key(state))
@@ -172,11 +173,6 @@ async def _beginning_of(state: TurnState, runtime: Runtime[Any]) -> tuple[str, l
         notices = [notice(1, "memory", BEGUN_AGAIN.format(thread=thread, user=user))]
         return view.with_segments((), mark).first_branch, notices
     return view.with_segments((), life or "").first_branch, []
-
-
-async def has_gone_back(thread: str, checkpoint: str) -> bool:
-    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it."""
-    return await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint)
 
 
 async def _lives_of(store: BaseStore, view: UserTimeline) -> list[Item]:

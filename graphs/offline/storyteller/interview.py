@@ -1,7 +1,6 @@
 """Interview: getting to know the character; one message may say everything, what is missing is asked one by one.
 
-`read` takes what sentences say of the character, and nothing that they do not say: the patterns are in portrait.toml,
-the questions in interview.toml.
+The patterns by which sentences are read are in portrait.toml, the questions in interview.toml.
 """
 
 import random
@@ -42,9 +41,8 @@ def answer(
 ) -> tuple[str, JSON | None]:
     """Return the reply to a message in the interview, and the patch to note, if anything was learnt.
 
-    `page` is the character's so far, `missing` its required fields that are open, `words` the newest message ("" after
-    a tool call), `asked` the storyteller's last message, `result` what the tool answered, if it was called just now;
-    `seed` chooses among replies.
+    `missing` are the page's open fields, `words` the newest message ("" after a tool call), `asked` the storyteller's
+    last one, `result` what the tool answered, if it was called just now.
     """
     chance = seeded((seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result))
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]

@@ -75,8 +75,7 @@ class OfflineStoryteller(OfflineModel):
 def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
     """Yield the facts in a patch of the quest's page, as the tool `Facts` takes them; not what the page says already.
 
-    What the player learnt, whom they met and how those stand to them, how quests stand, and the tale's truth, which is
-    secret. Where people were seen last changes with every step and stays on the page alone.
+    Where people were seen last changes with every step and stays on the page alone.
     """
     news = _news(patch, page)
     for subject, known in entries(news.get("facts")):

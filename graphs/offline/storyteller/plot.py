@@ -56,10 +56,7 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
 
 
 def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
-    """Try an obstacle of this place, if the sentence is about one; False if it is about none.
-
-    An obstacle is climbed, forced or crept past by a check; the tale says what comes of it, either way.
-    """
+    """Try an obstacle of this place by a check, if the sentence is about one; False if it is about none."""
     words = stems(sentence)
     entries = (e for e in scene.open_here("checks") if verb in e["verbs"].split() or words & stems(e["verbs"]))
     if (entry := next(entries, None)) is None:

@@ -305,11 +305,7 @@ class Scene:
     def roll(
         self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None, *, foe: bool = False
     ) -> JSON:
-        """Return the next roll of this turn; `foe`: it is rolled against the player.
-
-        Raises:
-            RollWantedError: If it has not been rolled yet.
-        """
+        """Return the next roll of this turn; a RollWantedError asks for it. `foe`: it is against the player."""
         number, self._rolled = self._rolled, self._rolled + 1
         if number < len(self.rolls):
             roll = dict(self.rolls[number])
