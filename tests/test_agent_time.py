@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 
-from questbook.graphs.agent.spec import Mode
+from questbook.graphs.agent import Mode
 from questbook.graphs.events import STREAM_MODES, NodeEnd, ReplyPiece, read_stream
 from questbook.graphs.history.history import History
 from questbook.memory.timeline.namespaces import campaign_namespace

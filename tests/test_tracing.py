@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from langsmith import Client
 from program import start_process
 
-from questbook.graphs.agent.team import TeamState, as_node
+from questbook.graphs.agent import TeamState, as_node
 from questbook.graphs.companion.graph import build_graph as build_companion
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph

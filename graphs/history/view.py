@@ -186,19 +186,14 @@ class HistoryView:
     async def _successor_in_turn(self, state: StateSnapshot) -> StateSnapshot | None:
         """Return the newest state that was made from this one within its turn and line, by a run, an edit or a copy."""
         step = (state.metadata or {}).get("step", 0)
-        successors = [
+        within = [
             after
             for thread in {thread_of(state), self._thread_id}
             async for after in self.graph.aget_state_history(
                 {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
             )
-            if _is_successor(after, state)
-        ]
-        within = [
-            after
-            for after in successors
+            if _is_successor(after, state) and not self._waiting(after)
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
-            and not self._waiting(after)
         ]
         return max(within, key=lambda after: _checkpoint_id_of(after.config), default=None)
 

@@ -232,9 +232,9 @@ class Memories:
     async def delete(self, *keys: str) -> _Records:
         """Delete memories for good, on every branch; return them. All of them are found, or nothing is changed.
 
-        With an exchange go the facts that it taught, unless they were said again, with each the conclusions that rest
-        on it, and what is kept beside it. What a deleted fact had ended holds again. The messages of a thread stay:
-        `retract` takes its turn out, `forget` the words.
+        With an exchange go the facts that it taught, unless they were said again, and with each the conclusions that
+        rest on it. What a deleted fact had ended holds again. The messages of a thread stay: `retract` takes its turn
+        out, `forget` the words.
         """
         memories, places = await self.list(), await self._places()
         chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}

@@ -4,9 +4,8 @@ The channels are private; pages are in the agent's output. An agent that is a no
 its own from run to run: with `shared` all channels are in its input and output, and the parent's state holds them
 (`MemoryState`).
 
-`SummarizationMiddleware` takes all messages out and puts a summary and the last few back, in the middle of a turn too.
-So the words of each turn that is not in the store yet are kept beside the messages (channel `due`), from before the
-first model call on. `read_turns` puts both together again.
+`SummarizationMiddleware` takes messages out in the middle of a turn. So the words of each turn that is not in the store
+yet are kept beside the messages (channel `due`). `read_turns` puts both together again.
 """
 
 import json

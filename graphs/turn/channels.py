@@ -1,9 +1,8 @@
 """Channels that check what is written to them: a write that does not fit is left out, and the thread can still be read.
 
-LangGraph saves a write before its channel sees it, and gives it to the channel again whenever the thread is read. A
-channel that raised there would make the thread unreadable forever. So these channels keep their value; the log says
-why, and so does a notice of the next turn. They raise where nothing has been saved yet: in the copy that LangGraph
-makes to show an edge what a node, or an edit by `update_state`, is about to write.
+LangGraph saves a write before its channel sees it: a channel that raised there would make the thread unreadable
+forever. So these keep their value, and a notice of the next turn says so. They raise where nothing has been saved yet:
+in the copy that LangGraph makes to show an edge what a node, or an edit by `update_state`, is about to write.
 """
 
 import logging
@@ -173,9 +172,8 @@ class Names(list[str]):
 class Owner(Last):
     """The channel that says whose a thread is, user and campaign: `Annotated[list[str], Owner]`. It is written once.
 
-    The thread's first turn writes `Names`, over what a run's command may have put there before
-    (`questbook.graphs.turn.scope.campaign_of`). A later value that differs does not fit, nor does any edit before that
-    turn.
+    The thread's first turn writes `Names`, over what a run's command may have put there before. A later value that
+    differs does not fit, nor does any edit before that turn.
     """
 
     __slots__ = ()

@@ -195,10 +195,7 @@ async def ask_facts(
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
     `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
-    said, with an offset (None: now): words such as "yesterday" count from there.
-
-    Raises:
-        QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.
+    said, with an offset (None: now). A QuestbookError says that the model failed, or sent nothing that can be read.
     """
     now = now or datetime.now(UTC).astimezone(settings.zone)
     shown = [{"turn": turn["turn"], "user": turn["player"], "assistant": turn["reply"]} for turn in turns]

@@ -220,13 +220,10 @@ def _counted(change: int) -> Iterator[None]:
 
 
 async def give_way(work: Coroutine[Any, Any, ResultT], runtime: Runtime[Any]) -> ResultT:
-    """Do work of the upkeep that writes nothing, unless the person's next message waits: then stop it.
+    """Do work of the upkeep that writes nothing, unless the person's next message waits: then a GaveWay stops it.
 
     Whether one waits is said by the event of `give_way_on`; on LangGraph Server, by the runs that the thread has in its
     queue. Elsewhere the work is never stopped.
-
-    Raises:
-        GaveWay: It was stopped.
     """
     upkeep = _upkeep.get()
     next_message = upkeep.next_message if upkeep else None

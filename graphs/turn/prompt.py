@@ -1,9 +1,8 @@
 """The prompt as a stack of named sections, so that a person can see what the model saw, and set their order.
 
-What stays the same comes first, then the conversation, which only grows, then what changes every turn: providers charge
-less for the beginning that a prompt shares with the one before. The sections that change are in the newest message of
-the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
-person's words are escaped, so that they can never pass for a section.
+What stays the same comes first, since providers charge less for a beginning that a prompt shares with the one before.
+The sections that change are in the person's newest message, before their words: a second system message is refused by
+Anthropic and by many local chat templates. The person's words are escaped, so that they never pass for a section.
 
 Of a prompt that is too long, by the model's profile or the provider's refusal, the oldest turns leave, and the channel
 `window` keeps how much of the conversation fits, and of memories as much, for the prompts that follow and the buffer.

@@ -60,9 +60,8 @@ async def reply(
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
-    Calls of tools beyond `most_rounds` in one turn are dropped. `silent` tools need no answer: their calls are taken
-    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them. `marker`
-    marks what of the reply must not pass for true.
+    Calls beyond `most_rounds` in one turn are dropped. Those of `silent` tools are taken out of the reply and never
+    streamed; the model is asked once more only if it says nothing beside them. `marker` marks what is not true.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is in the checkpoint; run the thread again

@@ -83,11 +83,8 @@ def settings_of(
 ) -> SettingsT:
     """Return the settings of a run on a thread: their user named; where the caller names no campaign, the thread's.
 
-    Of a thread without a campaign, `new_campaign` of its state may name one.
-
-    Raises:
-        InputError: They name another user or campaign than the thread's.
-        SettingsError: As `user_of`.
+    Of a thread without a campaign, `new_campaign` of its state may name one. Another user or campaign than the thread's
+    is refused (`user_of`, `check_owner`).
     """
     settings, campaign = with_user(settings, configurable), campaign_of(state)
     if "campaign" not in settings.model_fields_set:

@@ -1,8 +1,7 @@
 """How a thread begins: a new one goes on from the campaign's head; one whose id was used before begins again.
 
-The head is what the last finished turn left: pages, summary, timeline, in one item of the store. Of a machine whose
-memories are not a campaign's (`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign
-alone.
+The head is what the last finished turn left: pages, summary, timeline. Of a machine whose memories are not a campaign's
+(`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign alone.
 
 The state is also empty where a thread has gone back to its beginning, and where its checkpoints are gone; only the
 checkpointer tells these apart. What the first took back is seen by nobody. The second begins again: what the store

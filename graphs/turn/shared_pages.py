@@ -1,8 +1,7 @@
 """Pages of scope "user": all threads of a user share them, and each goes back with its own checkpoint.
 
 Such a page is the sum of patches. Each is a record in the store, seen as all records are (`UserTimeline`). So threads
-that write at once lose nothing, and what a fork took back is on no thread's page. The state holds the page as it was in
-the turn.
+that write at once lose nothing, and what a fork took back is on no thread's page.
 
 A snapshot holds the sum of the old patches, as the heads saw them, once there are more than `MOST` of them; old is what
 is certain to have arrived everywhere. Who takes back, or brings back, something older changes the mark `epoch`, and the

@@ -39,11 +39,7 @@ PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this
 
 
 def check_input(state: TurnState, settings: Settings) -> None:
-    """Refuse input that cannot be played, before anything of it is kept.
-
-    Raises:
-        InputError: The last message is not a player's, says nothing, or is longer than `settings.max_message_chars`.
-    """
+    """Refuse a last message that is no player's, says nothing, or is too long, by an InputError."""
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
         problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
         raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
@@ -109,7 +105,6 @@ async def remember_turns(
     """Write the turns that are not stored yet, one record each, and move the head; return the channels to write.
 
     To run the node twice is to run it once. If the store fails, a notice says so, and the next turn writes it too.
-    Where recall scores by use (scoring "generative_agents"), what was recalled counts as used now.
 
     `writes` makes further writes of an application, given the turns, the timeline with their places, and where the
     records come from (`origin_of`).
