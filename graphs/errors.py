@@ -46,13 +46,9 @@ class PastUnknownError(QuestbookError):
 
 
 class ModelError(QuestbookError):
-    """The chat model refused, failed or said nothing. The player's message is kept, and the turn can be retried.
+    """The chat model refused, failed or said nothing. The player's message is kept, and the turn can be retried."""
 
-    Attributes:
-        fatal: Whether the same request would fail again.
-    """
-
-    fatal = False
+    fatal = False  # whether the same request would fail again
 
 
 class FatalModelError(ModelError, RuntimeError):

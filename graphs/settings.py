@@ -53,11 +53,7 @@ Metadata = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class AppRules:
-    """What an app says of the memory of its agent: of noted facts as in `FactNotes`, `team`, `metadata`.
-
-    Raises:
-        DeclarationError: One makes no sense; the message says which, and what is allowed.
-    """
+    """What an app says of the memory of its agent: of noted facts as in `FactNotes`, `team`, `metadata`."""
 
     schema: Sequence[type[BaseModel]] = ()
     instructions: str = ""

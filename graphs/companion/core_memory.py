@@ -45,8 +45,7 @@ async def edit_section(
 ) -> tuple[CoreNotebook, str]:
     """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 
-    `origin` identifies this edit of a shared section; it is the same if the edit is made again. Assistants that do not
-    have the application's `tools` share what these made of the section. An EditError says that the call does not fit.
+    `origin` is the same if an edit of a shared section is made again. An EditError says that the call does not fit.
     """
     label = call.args.get("label")
     section = page.sections.get(label) if isinstance(label, str) else None

@@ -267,8 +267,7 @@ def _dice(match: re.Match[str]) -> _Dice:
 class _Reader:
     """Recursive descent that adds up as it reads; its methods are the rules of the grammar above.
 
-    It runs on the highest value of each dice term with `minus=add`, to bound what the expression can reach, then on
-    what fell.
+    With `minus=add`, on the highest value of each dice term, it bounds what the expression can reach.
     """
 
     def __init__(self, tokens: list[str], dice: list[int], minus: Callable[[int, int], int] = sub) -> None:

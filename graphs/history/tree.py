@@ -105,10 +105,9 @@ def branch_names(turns: Iterable[PlayedTurn]) -> dict[str, str]:
 
 
 def _hit_points(noted: object) -> int | None:
-    patch = noted.get("patch") if isinstance(noted, Mapping) else None
-    condition = patch.get("condition") if isinstance(patch, Mapping) else None
-    points = condition.get("hp") if isinstance(condition, Mapping) else None
-    return points if isinstance(points, int) else None
+    for name in ("patch", "condition", "hp"):
+        noted = noted.get(name) if isinstance(noted, Mapping) else None
+    return noted if isinstance(noted, int) else None
 
 
 def _parent(turn: PlayedTurn, by_key: Mapping[Segment, PlayedTurn]) -> Segment | None:

@@ -65,13 +65,11 @@ class HistoryView:
         return state
 
     async def current_turn(self) -> Segment | None:
-        """Return branch and number of the last remembered turn of the thread; None before the first.
-
-        Version 0.2 remembered the turns of an interview when it was over: a later checkpoint knows them.
-        """
+        """Return branch and number of the last remembered turn of the thread; None before the first."""
         state = await self.graph.aget_state(self._thread_config())
         if timeline := remembered_timeline(state.values):
             return timeline[-1]
+        # Version 0.2 remembered the turns of an interview when it was over.
         position = position_of(state)
         played = await self._turns_numbered(position.turn, state.values.get("timeline", ()))
         return next((turn.key for turn in played if turn.player == position.player), None)

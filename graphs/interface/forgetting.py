@@ -29,10 +29,7 @@ _WIDTH = 100
 
 
 class Preview(NamedTuple):
-    """What a player may see that holds some words, in lines to read before they are forgotten.
-
-    Whether a secret holds them, no line and no number says. So a player is asked even if nothing is to be seen.
-    """
+    """What a player may see that holds some words, in lines to read before they are forgotten; of secrets nothing."""
 
     lines: list[str]  # what holds them
     emptied: list[str]  # memories that say little or nothing without them, and what a yes does to these

@@ -43,34 +43,22 @@ _KINDS = ("exchange", INSIGHT, "archive")  # all other kinds are facts
 
 
 class MemoryRecord(NamedTuple):
-    """One thing that is remembered.
-
-    Attributes:
-        key: Its key.
-        kind: "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive".
-        text: What it says; "" of a secret, unless secrets were asked for.
-        status: "holds"; "ended": something else took its place; "expired"; "elsewhere": only branches that were given
-            up, or other threads' own, know it.
-        since: When it was said or written, ISO 8601; "" if unknown.
-        said: The person's words of the turn that it comes from; "" if nobody said it, or the exchange is gone.
-        messages: Ids of the messages that it comes from.
-        thread: Id of the thread; "" if unknown.
-        turn: The turn; 0: none.
-        namespace: Where it is kept.
-        value: The whole record, as it is stored: `subject`, `attribute`, `metadata`, `data`, `expires`, `by` …
-    """
+    """One thing that is remembered."""
 
     key: str
-    kind: str
-    text: str
+    kind: (
+        str  # "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive"
+    )
+    text: str  # what it says; "" of a secret, unless secrets were asked for
+    # "ended": something else took its place; "elsewhere": only given-up branches, or other threads' own, know it.
     status: Literal["holds", "ended", "expired", "elsewhere"]
-    since: str
-    said: str
-    messages: tuple[str, ...]
-    thread: str
-    turn: int
-    namespace: tuple[str, ...]
-    value: JSON
+    since: str  # when it was said or written, ISO 8601; "" if unknown
+    said: str  # the person's words of the turn that it comes from; "" if nobody said it, or the exchange is gone
+    messages: tuple[str, ...]  # ids of the messages that it comes from
+    thread: str  # "" if unknown
+    turn: int  # 0: none
+    namespace: tuple[str, ...]  # where it is kept
+    value: JSON  # the whole record, as it is stored: `subject`, `attribute`, `metadata`, `data`, `expires`, `by` …
 
 
 class _Place(NamedTuple):

@@ -105,11 +105,9 @@ class Checked(LastValue[Any]):
 class Last(Checked):
     """A channel that holds the last value that fits its type: `Annotated[int, Last]`.
 
-    Args:
-        typ: The type; an `int` is a number from 0. The state's own annotation may be wider: it reads what was saved
-            before the channel was as strict.
-        default: What the state has before the first write; None: the type's empty value.
-        most: Items of a list that grows: a write is added to it, and the last `most` are kept; 0: a write replaces.
+    An `int` is a number from 0. The state's own annotation may be wider: it reads what was saved before the channel was
+    as strict. `default` is what the state has before the first write; None: the type's empty value. Of a list that
+    grows the last `most` items are kept; 0: a write replaces.
     """
 
     __slots__ = ()

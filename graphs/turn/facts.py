@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.node import give_way
-from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, catching_up, known_attributes, take_notes
+from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, attribute_lines, catching_up, known_slots, take_notes
 from questbook.graphs.turn.pages import declare
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
@@ -175,9 +175,9 @@ async def learn_turns(
     namespace = settings.campaign_namespace(FACTS)
 
     async def ask(shown: list[Turn]) -> NotedFacts:
-        known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
+        slots = await known_slots(store, namespace, shown, ["the user"], timeline=timeline, before=before)
         now = await _said_at(store, settings, timeline, shown[-1]["turn"])
-        return await wait(ask_facts(shown, settings, known=known, now=now))
+        return await wait(ask_facts(shown, settings, known="\n".join(attribute_lines(slots)), now=now))
 
     noted, turns, short = await ask_of_oldest(due, budget, ask)
     first, last = turns[0]["turn"], turns[-1]["turn"]
@@ -194,8 +194,8 @@ async def ask_facts(
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
-    `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
-    said, with an offset (None: now). A QuestbookError says that the model failed, or sent nothing that can be read.
+    `turns` are {"turn", "player", "reply"}; `known` are lines of attributes that were noted before; `now` is when the
+    turns were said, with an offset (None: now). A QuestbookError says that the model failed, or nothing can be read.
     """
     now = now or datetime.now(UTC).astimezone(settings.zone)
     shown = [{"turn": turn["turn"], "user": turn["player"], "assistant": turn["reply"]} for turn in turns]

@@ -48,10 +48,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
     The runtime's context is completed by `context` on the way, and is that of the thread (`settings_of`), or the node
-    is refused: who resumes a run has passed no edge that would have refused it.
-
-    The writes of `upkeep`, a step after the reply, are not stopped. The custom stream says when a step begins:
-    {"begins": its name}, with "upkeep": true.
+    is refused: who resumes a run has passed no edge that would have refused it. The custom stream says when a step
+    begins: {"begins": its name}, with "upkeep": true after the reply.
     """
 
     def __init__(

@@ -171,22 +171,6 @@ def in_short(turn: Turn) -> Turn:
     return cast("Turn", turn | {name: f"{text[:_SIDE]} … {text[-_SIDE:]}" for name, text in long.items()})
 
 
-async def known_attributes(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    turns: Sequence[Turn],
-    *,
-    timeline: Timeline | None = None,
-    before: int | None = None,
-) -> str:
-    """List the known attributes of the person and of those whom turns name, so that the model words them alike.
-
-    Only facts count that the timeline sees (None: all) and that are from before the turn `before`.
-    """
-    slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
-    return "\n".join(attribute_lines(slots))
-
-
 async def known_slots(
     store: BaseStore,
     namespace: tuple[str, ...],
@@ -197,7 +181,10 @@ async def known_slots(
     timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[Slot]:
-    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
+    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys.
+
+    Only facts count that the timeline sees (None: all) and that are from before the turn `before`.
+    """
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
     named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", [slot.subject for slot in slots])

@@ -59,14 +59,7 @@ def _changed(name: str, value: Any) -> str:
 
 
 class PlayerView(BaseModel):
-    """What a player may see, made of a state's channels, a checkpoint's values or the campaign's head.
-
-    Attributes:
-        character: Who plays.
-        quest: The quest's page without secrets and empty fields, as JSON.
-        summary: What left the conversation, in short; made of the conversation alone.
-        recalled: What was recalled for the turn, without what only the dungeon master knows; None before that.
-    """
+    """What a player may see, made of a state's channels, a checkpoint's values or the campaign's head; no secrets."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 

@@ -62,10 +62,6 @@ async def reply(
 
     Calls beyond `most_rounds` in one turn are dropped. Those of `silent` tools are taken out of the reply and never
     streamed; the model is asked once more only if it says nothing beside them. `marker` marks what is not true.
-
-    Raises:
-        ModelError: The model failed or said nothing. The person's message is in the checkpoint; run the thread again
-            without input to retry the turn.
     """
     context = runtime.context
     more, said = list[BaseMessage](), list[Call]()

@@ -235,11 +235,7 @@ class TurnState(Schema):
                 yield Refusal(name, f"{name}: got {through}; expected at most {self.turn}, the current turn.")
 
     def check_edit(self, *, upkeep: bool) -> None:
-        """Refuse an edit by hand, before it is saved, that leaves a state which does not go together.
-
-        Raises:
-            InputError: It does not, or outside of the `upkeep` no message is left; the message says what is wrong.
-        """
+        """Refuse an edit by hand that leaves a state which does not go together, or no message outside of `upkeep`."""
         for _, reason in self._misplaced:
             raise InputError(reason)
         if self.turn and not self.messages and not upkeep:
@@ -333,8 +329,7 @@ class ReflectingState(TurnState):
     """State of a conversation whose facts are reflected on."""
 
     unreflected: Annotated[int, Last(Annotated[int, Field(strict=True)], 0)] = 0
-    """Importance of the facts that were written since the last reflection, as far as this thread knows; less than 0
-    where reflections have failed, which are tried ever more seldom."""
+    """Importance of the facts written since the last reflection, as this thread knows; less after failures."""
     reflection_told: Annotated[str, Last] = ""
     """Id of the last reflection in the background whose notices this thread has shown; "": none."""
 

@@ -31,15 +31,12 @@ class Call(NamedTuple):
 
 
 class PageEdit(NamedTuple, Generic[PageT]):
-    """What one call made of a page: the page with what fits, the answer to the model, values that code corrected.
+    """What one call made of a page."""
 
-    `problem` says why parts were refused, without anything secret, for people to see; "" if none was.
-    """
-
-    page: PageT
-    result: ToolMessage
-    notes: list[str]
-    problem: str = ""
+    page: PageT  # the page with what fits
+    result: ToolMessage  # the answer to the model
+    notes: list[str]  # values that code corrected
+    problem: str = ""  # why parts were refused, without anything secret, for people to see
 
 
 class PageEdits(NamedTuple, Generic[PageT]):
