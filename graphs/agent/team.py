@@ -1,8 +1,4 @@
-"""Graphs inside another graph: each has its own conversation; agents share notebooks in the parent graph's state.
-
-The parent's state holds all of it: to rewind or fork the parent is to rewind or fork every one in it. (What a subgraph
-keeps under `checkpointer=True` does not go back.)
-"""
+"""Graphs inside another graph: its state holds their conversations and shared notebooks, and goes back with all."""
 
 from collections.abc import Mapping
 from copy import copy

@@ -93,10 +93,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 async def story_attributes(
     state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Memory]
 ) -> str:
-    """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
-
-    Attributes of secrets are among them: the notes are the dungeon master's own.
-    """
+    """List the known attributes of the character, of people whom turns name, and of what was recalled; secrets, too."""
     store, context = runtime.store, runtime.context
     if store is None:
         return ""

@@ -1,8 +1,4 @@
-"""Provenance: which message set a field of the quest's or the character's page, or left a memory or a fact.
-
-Each turn's record has the patch that its notes made on the quest's page (`noted`), and what the interview noted of the
-character (`sheet`).
-"""
+"""Provenance: which message set a field of a page (records say what turns `noted`), or left a memory or a fact."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

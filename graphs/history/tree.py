@@ -1,7 +1,6 @@
-"""The tree of all that was played: `PlayedTurn`s in `Stretch`es that fit on a screen.
+"""The tree of all that was played: `PlayedTurn`s in `Stretch`es, which forks divide.
 
-A campaign may have thousands of turns and a hundred branches. So only forks divide a stretch. The one that leads
-through the current turn comes first, and the longer one at every other fork, which keeps the tree flat.
+The one that leads through the current turn comes first, and the longer one at every other fork: the tree stays flat.
 """
 
 from collections import Counter, defaultdict

@@ -32,10 +32,7 @@ def time_of(checkpoint_id: str | None) -> datetime | None:
 
 
 def said_at(checkpoint_id: str | None) -> str:
-    """Return when a reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again.
-
-    If the clock went back meanwhile, it is now: the id still says the time that the clock had before.
-    """
+    """Return when a reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again, at most now."""
     now = datetime.now(UTC)
     return min(time_of(checkpoint_id) or now, now).isoformat(timespec="seconds")
 

@@ -61,10 +61,7 @@ class Prompt(NamedTuple):
         return [SystemMessage(_join(self.sections)), *messages]
 
     def report(self, node: str, turn: int) -> JSON:
-        """Return what the stream says of the prompt: the sections with their tokens, and the fidelity.
-
-        Fidelity is how many turns before this one are in the prompt word for word, of how many there were.
-        """
+        """Return what the stream says of the prompt: sections with their tokens; turns word for word, of how many."""
         text = "\n".join(f"{message.type}: {message.text}" for message in self.conversation)
         tokens = count_tokens_approximately(self.conversation)
         turns = max(0, len(split_turns(self.conversation, 0)) - 1)
@@ -74,13 +71,6 @@ class Prompt(NamedTuple):
             "node": node,
             "fidelity": {"turns": turns, "of": max(turn - 1, 0)},
         }
-
-
-class Fitted(NamedTuple):
-    """A prompt that was shortened where it had to be, and the channel `window`; {} if that stays as it is."""
-
-    prompt: Prompt
-    window: JSON
 
 
 def stack(
@@ -199,20 +189,20 @@ def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: li
     return Prompt(sections, prompt.conversation, behind)
 
 
-def fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> Fitted:
-    """Shorten a prompt that is too long by the model's profile, where LangChain has one."""
+def fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> tuple[Prompt, JSON]:
+    """Shorten a prompt that is too long by the model's profile, if there is one; return the channel `window`, too."""
     most = (profile or {}).get("max_input_tokens")
     if not isinstance(most, int) or most <= 0:
-        return Fitted(prompt, {})
+        return prompt, {}
     used = count_tokens_approximately(prompt.messages) + len(json.dumps(list(tools))) // 4
     if used <= (room := int(most * _FILLED)):
-        return Fitted(prompt, {})
+        return prompt, {}
     fixed = used - count_tokens_approximately(prompt.conversation) - _tokens_of_the_past(prompt)
     tokens = max(0, (room - fixed - settings.summary_tokens) // 2)  # the other half is for memories
-    return Fitted(shorten(prompt, tokens, settings), {"model": settings.model, "tokens": tokens})
+    return shorten(prompt, tokens, settings), {"model": settings.model, "tokens": tokens}
 
 
-def fit_refused(prompt: Prompt, settings: Settings) -> Fitted:
+def fit_refused(prompt: Prompt, settings: Settings) -> tuple[Prompt, JSON]:
     """Shorten a prompt that the provider refused: the last turn alone is left, without memories.
 
     Later prompts may have half of the tokens that conversation and memories have now: a short conversation with long
@@ -221,7 +211,7 @@ def fit_refused(prompt: Prompt, settings: Settings) -> Fitted:
     shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
     conversation, past = count_tokens_approximately(prompt.conversation), _tokens_of_the_past(prompt)
     tokens = max(conversation // 2, (conversation + past) // 4)
-    return Fitted(shorter, {"model": settings.model, "tokens": tokens})
+    return shorter, {"model": settings.model, "tokens": tokens}
 
 
 def _tokens_of_the_past(prompt: Prompt) -> int:

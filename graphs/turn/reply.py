@@ -123,11 +123,11 @@ async def ask_fitted(
             )
             break
         except PromptTooLongError as error:
-            shorter = fit_refused(prompt, settings)
-            if attempt or shorter.prompt == prompt:
+            shorter, smaller = fit_refused(prompt, settings)
+            if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
-            prompt, window = shorter
+            prompt, window = shorter, smaller
             text = "The conversation was too long for the model, so it was given older turns in short."
             notices.append(notice(turn, node, text, str(error)))
     return FittedAnswer(message, window, notices)
