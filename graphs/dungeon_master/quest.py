@@ -117,10 +117,7 @@ async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...])
 
 
 async def player_wishes(store: BaseStore, _: Seen, player: tuple[str, ...]) -> list[Recalled]:
-    """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest.
-
-    A limit that is recalled only where a message has its words does not protect the player.
-    """
+    """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest."""
     wishes = await _valid(store, player, [{"kind": "preference"}], None, "you said what you like or do not want")
     return sorted(wishes, key=lambda wish: importance_of(wish.value), reverse=True)
 

@@ -216,10 +216,7 @@ class History(HistoryView):
         return await self._take_head_along()
 
     async def go(self, where: str) -> StateSnapshot:
-        """Go to a turn, or to the end of a line or branch; return the state there.
-
-        What another thread of the campaign played is copied to this thread.
-        """
+        """Go to a turn, or to the end of a line or branch, of any thread of the campaign; return the state there."""
         where = " ".join(where.split())
         is_turn = where.isdecimal() and len(where) < 16
         target = await self._end_of_turn(int(where)) if is_turn else await self._end_of(await self.find(where))

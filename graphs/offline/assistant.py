@@ -68,12 +68,12 @@ class OfflineAssistant(OfflineModel):
         return "offline-assistant"
 
     def _reply(self, prompt: Prompt) -> Answer:
-        if (turns := prompt.records("turns")) and prompt.tools:
-            return _note_facts(turns) if TOOL in prompt.tools else Answer("no change")
+        if prompt.turns and prompt.tools:
+            return _note_facts(prompt.turns) if TOOL in prompt.tools else Answer("no change")
         if prompt.missing:
             return _interview(prompt)
-        if turns:
-            sentences = [text for turn in turns for text in extract({"player": "", "reply": ""} | turn)]
+        if prompt.turns:
+            sentences = [text for turn in prompt.turns for text in extract({"player": "", "reply": ""} | turn)]
             return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
         results = [*takewhile(lambda message: isinstance(message, ToolMessage), reversed(prompt.turn))]
         failed = [m.text for m in results if isinstance(m, ToolMessage) and m.status == "error"]

@@ -75,13 +75,18 @@ class Prompt:
         return unescape(self.section("summary"))
 
     def records(self, name: str) -> list[JSON]:
-        """Return the JSON objects in a section: "memories", or the "turns" to note or to sum up."""
+        """Return the JSON objects in a section, such as the memories."""
         return [record for line in self.section(name).splitlines() if (record := _read_object(line))]
 
     @property
     def missing(self) -> list[str]:
         """The fields that the interview still has to ask for."""
         return [field.strip() for field in self.section("missing").split(",") if field.strip()]
+
+    @property
+    def turns(self) -> list[JSON]:
+        """The turns to note or to sum up."""
+        return self.records("turns")
 
     @property
     def words(self) -> str:

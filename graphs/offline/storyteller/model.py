@@ -34,9 +34,9 @@ class OfflineStoryteller(OfflineModel):
             return self._interview(prompt)
         if prompt.tools & {"Questions", "Reflection"}:
             return Answer("nothing")  # it draws no conclusions
-        if prompt.records("turns"):
+        if prompt.turns:
             limit = re.search(r"at most (\d+) words", prompt.system)
-            return Answer(summarize(prompt.summary, prompt.records("turns"), int(limit[1]) if limit else 240))
+            return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else 240))
         return self._tell(prompt) if prompt.page("quest") or prompt.page("character") else Answer(saying("honest"))
 
     def _interview(self, prompt: Prompt) -> Answer:
@@ -65,7 +65,7 @@ class OfflineStoryteller(OfflineModel):
 
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")
-        patch = fold(page, prompt.page("character"), prompt.records("turns"), seed=self.seed)
+        patch = fold(page, prompt.page("character"), prompt.turns, seed=self.seed)
         facts = list(facts_of(patch, page)) if "Facts" in prompt.tools else []
         calls = [Call("StateNotebook", patch)] if patch else []
         calls += [Call("Facts", {"facts": facts})] if facts else []
