@@ -4,8 +4,6 @@ Errors that do not go away by trying again are also a RuntimeError or ValueError
 its server passes their message on.
 """
 
-from __future__ import annotations
-
 
 class QuestbookError(Exception):
     """Base of all errors that graphs raise on purpose."""
@@ -48,13 +46,9 @@ class PastUnknownError(QuestbookError):
 
 
 class ModelError(QuestbookError):
-    """The chat model refused, failed or said nothing. The player's message is kept, and the turn can be retried.
+    """The chat model refused, failed or said nothing. The player's message is kept, and the turn can be retried."""
 
-    Attributes:
-        fatal: Whether the same request would fail again.
-    """
-
-    fatal = False
+    fatal = False  # whether the same request would fail again
 
 
 class FatalModelError(ModelError, RuntimeError):

@@ -34,10 +34,7 @@ class Memories(NamedTuple):
 
 
 class PromptReport(NamedTuple):
-    """What the model saw when a node asked it: [{"section", "tokens", "text"}, …].
-
-    Its fidelity is how many earlier turns were in it word for word, of how many: {"turns", "of"}.
-    """
+    """What the model saw when a node asked it: [{"section", "tokens", "text"}, …]; its fidelity: {"turns", "of"}."""
 
     node: str
     sections: list[JSON]

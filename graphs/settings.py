@@ -53,18 +53,7 @@ Metadata = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class AppRules:
-    """What an app says of the memory of its agent.
-
-    Attributes:
-        schema: Classes as which facts are noted (`questbook.memory.facts.forms`); none: as sentences.
-        instructions: What the app adds to the instructions by which facts are noted.
-        ttl: After how long a noted fact ends by itself, where its class does not say; None: never.
-        team: Whose facts are recalled beside the user's own.
-        metadata: What is written with each exchange and fact.
-
-    Raises:
-        DeclarationError: One makes no sense; the message says which, and what is allowed.
-    """
+    """What an app says of the memory of its agent: of noted facts as in `FactNotes`, `team`, `metadata`."""
 
     schema: Sequence[type[BaseModel]] = ()
     instructions: str = ""

@@ -193,7 +193,7 @@ def test_pages_turns_and_memories_are_read_out_of_their_sections():
     text = '<quest>\ngold: 3\n</quest>\n<turns>\n{"turn": 1}\nodd\n[2]\n</turns>\n<summary>\na &lt; b\n</summary>'
     told = prompt(SystemMessage(text), HumanMessage('<memories>\n{"turn": 2}\n</memories>\n<message>\nHi\n</message>'))
     assert (told.page("quest"), told.turns, told.summary) == ({"gold": 3}, [{"turn": 1}], "a < b")
-    assert told.memories == [{"turn": 2}]
+    assert told.records("memories") == [{"turn": 2}]
     assert (told.page("other"), told.missing) == ({}, [])
 
 

@@ -286,7 +286,7 @@ def test_a_prompt_fits_nine_tenths_of_the_models_window_with_its_tools_and_half_
     fixed = count_tokens_approximately(Prompt(prompt.sections[:1], [], []).messages) + 115
     assert abs(2 * kept["tokens"] + 100 + fixed - 0.9 * window) < 40
     assert count_tokens_approximately(shorter.conversation) <= kept["tokens"] < count_tokens_approximately(NOW)
-    assert fit(prompt, {"max_input_tokens": 50}, [], settings).window["tokens"] == 0
+    assert fit(prompt, {"max_input_tokens": 50}, [], settings)[1]["tokens"] == 0
 
 
 @pytest.mark.parametrize(("memories", "conversation"), [(0, NOW), (20, NOW), (4_000, NOW[-3:])])

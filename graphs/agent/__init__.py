@@ -1,7 +1,6 @@
 """An agent made of notebooks: declare what is tracked, how it is updated and where it is used; `build_agent` runs it.
 
-Others may use the names in `__all__`. Read `graph.py` first; `spec.py` says what an agent is made of, its state and
-settings among it, `nodes.py` what its nodes do, `team.py` how several share notebooks.
+Read `graph` first; `spec` says what an agent is made of, `nodes` what its nodes do, `team` how several share notebooks.
 """
 
 from questbook.graphs.agent.graph import build_agent

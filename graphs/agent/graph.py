@@ -20,7 +20,7 @@ from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pa
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start, route_to
+from questbook.graphs.turn.turn import check_start
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
@@ -44,11 +44,6 @@ def route_filled(interview: str) -> Callable[[StateT], str]:
         return "remember" if state.mode == interview else route_mode(state)
 
     return route
-
-
-def route_reply(state: StateT) -> str:
-    """Answer as the turn's mode says."""
-    return state.mode
 
 
 def route_tools(state: StateT) -> str:
@@ -110,7 +105,6 @@ def build_agent(
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    _refuse(middleware)
     spec = AgentSpec(
         name=name,
         instructions=instructions,
@@ -126,15 +120,14 @@ def build_agent(
         app=rules_of(facts, team, metadata),
         remember_tools=remember_tools,
     )
-    return _build(spec, model, facts)
+    return _build(spec, model, facts, middleware)
 
 
-def _refuse(middleware: Sequence[Any]) -> None:
+def _build(
+    spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes, middleware: Sequence[Any]
+) -> Machine[Any, Any]:
     if middleware:
         raise DeclarationError(_MIDDLEWARE)
-
-
-def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:
     spec.check(list(AgentState.model_fields), model)
     defaults = facts.settings() if isinstance(facts, FactNotes) else {}
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
@@ -161,8 +154,6 @@ def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | Fac
 
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
-    """Add the edges, each conditional, so that it shows LangGraph what an edit writes (`route_to`)."""
-
     def route_start(state: StateT) -> str:
         check_start(state, context)  # before any node has run: what is refused leaves the state untouched
         return "begin"
@@ -176,17 +167,17 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
         edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
-    edge("recall", route_reply, answers)
+    edge("recall", lambda state: state.mode, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])
     if spec.has_tools:
         edge("use_tools", route_again, [*answers, *after])
     if spec.kept:
-        edge("update_pages", route_to("remember"), ["remember"])
+        builder.add_edge("update_pages", "remember")
     if spec.facts:
-        edge("remember", route_to("learn"), ["learn"])
+        builder.add_edge("remember", "learn")
         edge("learn", upkeep_edge(context, reflects=True), ["reflect", "condense", END])
         edge("reflect", upkeep_edge(context), ["condense", END])
     else:
         edge("remember", upkeep_edge(context), ["condense", END])
-    edge("condense", route_to(END), [END])
+    builder.add_edge("condense", END)

@@ -1,7 +1,4 @@
-"""An agent's nodes `begin`, `fill`, `recall`, `respond` and `use_tools`, with its prompts and tools.
-
-`update_pages` and `remember` are in `turn.pages`, `condense` in `turn.buffer`.
-"""
+"""An agent's nodes `begin`, `fill`, `recall`, `respond` and `use_tools`, with its prompts and tools."""
 
 from typing import Any
 
@@ -48,32 +45,19 @@ take up what they said. Whenever they have told something new, call the tool {to
 far is in <{page}>, what is still missing in <missing>. As soon as nothing is missing you go on by yourself: do not
 ask for a confirmation, and do not go on to anything else before."""
 
-COMPLETE = "The page is complete. Go on now with what the person wants."
-"""What the tool answers when the page is complete."""
-
+COMPLETE = "The page is complete. Go on now with what the person wants."  # what the tool then answers
 QUESTION = "Please tell me: {missing}."  # what is asked if the model asks nothing
-
 _HAND_OVER = "Hand the person over to a colleague, who is given their last message. To whom, and when: {whom}."
 
 
 async def begin(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
-    """Open the turn in its mode.
-
-    Raises:
-        PastUnknownError: The store cannot say whether the campaign has a past.
-    """
+    """Open the turn in its mode."""
     now, update, _ = await sessions.begin(state, runtime)
     return {**update, "mode": state.SPEC.mode(now).name, "recalled": None, "handover": ""}
 
 
 async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
-    """Interview the person for a page; once nothing is missing, the next mode answers in the same turn.
-
-    Nothing is noted of a private turn.
-
-    Raises:
-        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
-    """
+    """Interview the person for a page; once nothing is missing, the next mode answers in the same turn."""
     mode = state.SPEC.named(state.mode)
     assert mode.fills is not None  # noqa: S101 (the edges lead here for no other mode)
     channel = mode.fills.channel()
@@ -99,11 +83,7 @@ async def recall(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
 
 
 async def respond(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
-    """Answer the person as the turn's mode says, call tools, or both.
-
-    Raises:
-        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
-    """
+    """Answer the person as the turn's mode says, call tools, or both."""
     state = await with_recalled(state, runtime, recall_plan)
     mode = state.SPEC.named(state.mode)
     prompt, rounds = agent_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
@@ -119,10 +99,7 @@ async def recall_plan(state: AgentState, runtime: Runtime[AgentContext]) -> Reca
 
 
 def agent_prompt(state: AgentState, settings: Settings, mode: Mode, missing: Notebook | None = None) -> Prompt:
-    """Make the prompt of a mode: instructions, pages, the summary, the conversation, and the memories.
-
-    That of an interview has, in the place of the memories, the fields that the page still lacks.
-    """
+    """Make the prompt of a mode; that of an interview has fields that the page still lacks in the place of memories."""
     spec = state.SPEC
     if missing is not None:
         task = INTERVIEW.format(page=missing.channel(), tool=type(missing).__name__)
@@ -144,13 +121,7 @@ def tools_of(spec: AgentSpec, *, private: bool = False) -> list[JSON]:
 
 
 class AgentTools(TurnTools):
-    """Pages that are written on demand, and handing over.
-
-    Attributes:
-        pages: The pages after the calls, by the name of their tool.
-        remarks: What a person should know.
-        handover: The agent that takes over; "": none.
-    """
+    """Pages that are written on demand, by the name of their tool, and handing over to an agent; "": to none."""
 
     def __init__(self, state: AgentState) -> None:
         spec = state.SPEC
@@ -172,11 +143,7 @@ class AgentTools(TurnTools):
 
 
 async def use_tools(state: AgentState, runtime: Runtime[AgentContext]) -> Any:
-    """Answer each call of the last message; handing over ends the turn.
-
-    Returns:
-        The channels to write; with what the application's tools command before them, if they do.
-    """
+    """Answer each call of the last message; handing over ends the turn."""
     tools = AgentTools(state)
     done = await run_round(state, tools, runtime.context.max_tool_rounds)
     own = {tool.name for tool in tools.own}

@@ -71,11 +71,7 @@ class AgentSpec(Spec):
         return next(mode for mode in self.all_modes() if mode.applies(state))
 
     def named(self, name: str) -> Mode:
-        """Return a mode by its name.
-
-        Raises:
-            DeclarationError: There is none: since the turn began, the agent was built with other modes.
-        """
+        """Return a mode by its name; there is none if the agent was built with other modes since the turn began."""
         modes = {mode.name: mode for mode in reversed(self.all_modes())}
         if name not in modes:
             known = ", ".join(reversed(modes))

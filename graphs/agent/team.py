@@ -1,8 +1,4 @@
-"""Graphs inside another graph: each has its own conversation; agents share notebooks in the parent graph's state.
-
-The parent's state holds all of it, so that its checkpoints alone decide what each of them knows: to rewind or fork the
-parent is to rewind or fork every one in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
-"""
+"""Graphs inside another graph: its state holds their conversations and shared notebooks, and goes back with all."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -133,10 +129,7 @@ def _seats(state: Any) -> JSON:
 
 
 def _newest(messages: Any) -> HumanMessage:
-    """Return the person's newest message, under an id that is the same if the node is run again, and only then.
-
-    Two agents may hand a person over to each other several times; each time is a turn of its own.
-    """
+    """Return the person's newest message, under an id that is the same if the node is run again, and only then."""
     newest = next((message for message in reversed(messages or []) if isinstance(message, HumanMessage)), None)
     if newest is None:
         raise InputError("There is no message of role 'user' to answer. Send one.")

@@ -33,11 +33,7 @@ def _valid(check: Callable[[Any], object]) -> AfterValidator:
 
 
 def find_timezone(name: str) -> tzinfo:
-    """Return the timezone with an IANA name; "" is this machine's own.
-
-    Raises:
-        BadQueryError: There is no such timezone.
-    """
+    """Return the timezone with an IANA name; "" is this machine's own; a BadQueryError says that there is none."""
     if not name:
         return datetime.now().astimezone().tzinfo or UTC
     try:

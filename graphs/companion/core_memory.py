@@ -1,8 +1,7 @@
 """Edits of core memory: of a thread's own sections, of those that several assistants share, and by a person's hand.
 
-A shared section is in the store. Its edits are a log (`questbook.graphs.turn.shared_pages`), in order of keys.
-The record that takes the place of old ones names the last of them in its key, so that of two such records the later one
-counts. A shared section belongs to no thread, so it does not rewind.
+A shared section belongs to no thread, so it does not rewind. In the store its edits are a log, in order of keys. The
+record that takes the place of old ones names the last of them in its key: of two such records the later one counts.
 """
 
 import hashlib
@@ -46,11 +45,7 @@ async def edit_section(
 ) -> tuple[CoreNotebook, str]:
     """Edit a section of core memory, in the store if it is shared; return the page, and the answer to its writer.
 
-    `origin` identifies this edit of a shared section; it is the same if the edit is made again. Assistants that do not
-    have the application's `tools` share what these made of the section.
-
-    Raises:
-        EditError: The call does not fit the section as it is now.
+    `origin` is the same if an edit of a shared section is made again. An EditError says that the call does not fit.
     """
     label = call.args.get("label")
     section = page.sections.get(label) if isinstance(label, str) else None
@@ -61,10 +56,7 @@ async def edit_section(
 
 
 async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:
-    """Return core memory of the thread's state, its shared sections as the store has them.
-
-    Before the first message, that is core memory as the settings have it.
-    """
+    """Return core memory of the thread's state (before the first message, of the settings), with shared sections."""
     state = await graph.aget_state(config)
     begins = sections_of(context.core if isinstance(context, CompanionContext) else None)
     page, store = CoreNotebook.load(state.values["core"]) if state.values.get("turn") else begins, graph.store
@@ -76,12 +68,10 @@ async def edit_by_hand(
 ) -> str:
     """Edit a section of core memory in the thread's state; return its value.
 
-    The edit is a checkpoint, which Studio shows; to go back to before it undoes it. A shared section also changes in
-    the store, for all that share it, and does not go back. `tool` is one of `notebooks.CORE_TOOLS`, `args` are its
-    arguments, `label` among them; `graph` has a checkpointer.
+    The edit is a checkpoint; to go back to before it undoes it, but in a shared section. `tool` is one of
+    `notebooks.CORE_TOOLS`, `args` are its arguments, `label` among them; `graph` has a checkpointer.
 
     Raises:
-        HistoryError: Nothing has been said yet, or the last turn is not finished.
         EditError: It does not fit: no such section, read-only, over its limit, or the text to replace is not there
             exactly once. Nothing was changed.
     """
@@ -109,7 +99,6 @@ async def edit_by_hand(
 async def _edit_shared(
     page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str, tools: Sequence[CoreTool]
 ) -> tuple[CoreNotebook, str]:
-    """Check the call against the store's value, add it to the edits, and read the result."""
     section = page.sections[label]
     namespace = player_namespace(user, "shared", section.shared)
     mark = hashlib.sha256(origin.encode()).hexdigest()[:16]
@@ -141,7 +130,6 @@ def _with(page: CoreNotebook, label: str, value: str | list[str]) -> CoreNoteboo
 
 
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
-    """Apply all edits in order; return the value, and the marks of those that were applied."""
     applied: set[str] = set()
     page, through = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)}), ""
     for key, edit in log:

@@ -19,7 +19,7 @@ from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls
-from questbook.graphs.turn.turn import check_start, route_to
+from questbook.graphs.turn.turn import check_start
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
 from questbook.types import JSON
@@ -28,12 +28,8 @@ _UPKEEP = upkeep_edge(CompanionContext)
 
 
 def route_start(state: CompanionState) -> Literal["recall"]:
-    """Begin a turn.
-
-    Raises:
-        InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
-    """
-    check_start(state, CompanionContext)
+    """Begin a turn."""
+    check_start(state, CompanionContext)  # before any node has run: what is refused leaves the state untouched
     return "recall"
 
 
@@ -57,13 +53,8 @@ def build_graph(
 ) -> Machine[CompanionState, CompanionContext]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-    Args:
-        core_tools: More tools that edit core memory, or functions that `questbook.notebooks.core_tool` makes tools of.
-        rerank: Given the message and what may be recalled, best first, returns it in an order of its own; what it
-            leaves out is not recalled.
-
-    Raises:
-        DeclarationError: A function is no tool; the message says why.
+    `core_tools` are more tools that edit core memory, or functions that `questbook.notebooks.core_tool` makes tools of.
+    `rerank`, given the message and what may be recalled, best first, returns it in an order of its own.
     """
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
     context = context_of(extras) if any(extras) else CompanionContext
@@ -82,22 +73,18 @@ def build_graph(
     builder.add_node("condense", upkeep(condense()))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
-    builder.add_conditional_edges("recall", route_to("respond"), ["respond"])
+    builder.add_edge("recall", "respond")
     builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
     builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
     builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
     builder.add_conditional_edges("learn", upkeep_edge(CompanionContext, reflects=True), ["reflect", "condense", END])
     builder.add_conditional_edges("reflect", _UPKEEP, ["condense", END])
-    builder.add_conditional_edges("condense", route_to(END), [END])
+    builder.add_edge("condense", END)
     return builder
 
 
 async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[CompanionContext]) -> JSON:
-    """Make the prompt of a turn again from the channels before the node ran; nothing is written.
-
-    Returns:
-        `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.
-    """
+    """Make the prompt of a turn again from the channels before the node ran, as the dungeon master's `last_prompt`."""
     state = await with_recalled(CompanionState.model_validate(values), runtime, recall_plan)
     return {"recalled": state.recalled, "report": (await prompt_for(state, runtime)).report(node, state.turn)}
 

@@ -1,8 +1,4 @@
-"""The memories of a character: the LTM extension's recall in the companion, if `ltm_config` is set.
-
-The character is the assistant, by its name. Its memories are those that `questbook import ltm` imports and `questbook
-memories` shows.
-"""
+"""The memories of a character, the assistant by its name: the LTM extension's recall, if `ltm_config` is set."""
 
 import asyncio
 import os
@@ -42,9 +38,6 @@ _EVERY = "ltm_config"  # in a directory, the file for characters that have none 
 
 async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
-
-    Callers of a LangGraph Server must not make it read its files, so there a path counts only if it comes from the
-    server's own environment, QUESTBOOK_LTM_CONFIG.
 
     Raises:
         LtmConfigError: The file may not or cannot be read, or something in it is wrong; each wrong value is named.
@@ -157,10 +150,7 @@ class Memories(NamedTuple):
 async def make_memories(
     state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig | None
 ) -> Memories:
-    """Have a model make short memories of the long messages of turns that are not stored yet; none without a store.
-
-    A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
-    """
+    """Have a model make short memories of the long messages of turns that are not stored yet; none without a store."""
     made, longest = Memories({}, []), config.ltm_writes.condense_longer_than if config else 0
     if not longest or runtime.store is None:
         return made
@@ -192,7 +182,6 @@ def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
 
 
 def _read(path: str, character: str) -> LtmConfig:
-    """Read the settings from a file, or from the character's own file in a directory."""
     try:
         location = Path(path).expanduser()
         if not location.is_dir():

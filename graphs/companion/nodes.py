@@ -32,16 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
-    """Open the turn: take over the past or the configured sections, fetch shared sections, recall.
-
-    Raises:
-        LtmConfigError: The settings of the character's memory are wrong; the message is kept, and the turn can be run
-            again.
-        PastUnknownError: The store cannot say whether there is a past.
-    """
+    """Open the turn: take over the past or the configured sections, fetch shared sections, recall."""
     before = state.core
-    # Wrong settings are reported before anything is done with them.
-    await ltm_of(runtime.context, runtime.server_info)
+    await ltm_of(runtime.context, runtime.server_info)  # wrong settings are reported before anything is done with them
     begun, opened, past = await begin(state, runtime)
     core = before if state.turn else CoreNotebook.load(past.get("core") or sections_of(runtime.context.core))
     opened |= _clock(begun, runtime.context) if opened["turn"] != past.get("turn", state.turn) else {}
@@ -58,12 +51,7 @@ async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> J
 
 
 async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
-    """Answer the person, call tools, or both.
-
-    Raises:
-        LtmConfigError, ModelError: The settings of the character's memory have become wrong; the model failed or said
-            nothing. The message is kept, and the turn can be run again.
-    """
+    """Answer the person, call tools, or both."""
     state = await with_recalled(state, runtime, recall_plan)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
     tools = tools_for(state, runtime.context)
@@ -94,12 +82,7 @@ async def _outdated(state: CompanionState, runtime: Runtime[CompanionContext]) -
 
 
 async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
-    """Store each turn that is not stored yet, with its archival entries and, with `ltm_config`, character memories.
-
-    Raises:
-        LtmConfigError: The settings of the character's memory have become wrong; the reply is kept, and the turn is
-            stored when the thread is run again.
-    """
+    """Store each turn that is not stored yet, with its archival entries and, with `ltm_config`, character memories."""
     ltm = await ltm_of(runtime.context, runtime.server_info)
     archive = runtime.context.campaign_namespace("archive")
     made = await make_memories(state, runtime, ltm)
@@ -119,10 +102,7 @@ async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) ->
 
 
 async def recall_plan(state: CompanionState, runtime: Runtime[CompanionContext]) -> RecallPlan:
-    """Return what the companion recalls: facts, and the exchanges that fit the message best and are not in the prompt.
-
-    With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
-    """
+    """Return what the companion recalls: as any assistant, or with `ltm_config` the character's own memories."""
     context = runtime.context
     plan = assistant_plan(state, context, None, facts=context.notes_facts, voices=OPENING)
     plan = replace(plan, options=replace(plan.options, rerank=context.EXTRAS.rerank))

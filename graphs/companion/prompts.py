@@ -44,10 +44,7 @@ itself; no style, no advice. Answer with these sentences alone, in at most {word
 def assist_prompt(
     state: CompanionState, context: CompanionContext, outdated: Mapping[str, Sequence[EndedFact]] | None = None
 ) -> Prompt:
-    """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation.
-
-    `outdated` has the sections of core memory that tell what facts have ended, each with these.
-    """
+    """Make the prompt of a turn; `outdated` has sections of core memory that tell what facts have ended, with these."""
     ended = [
         {"section": label, "says": fact.old["text"], "until": fact.until, "now": fact.new["text"]}
         for label, facts in (outdated or {}).items()

@@ -38,6 +38,7 @@ from questbook.types import JSON
 HEARTBEAT = "request_heartbeat"  # argument by which the model asks for another go
 
 _VOICES = {"user": "player", "assistant": "reply"}
+_Key = Annotated[str, BeforeValidator(str)]  # models may send a turn as a number
 
 
 class _Arguments(BaseModel):
@@ -59,9 +60,7 @@ class _Search(_Arguments):
     match: Literal["any", "all"] = Field(default="any", description="Whether an entry needs one of the tags or all.")
     start: str | None = Field(default=None, description="Only entries from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only entries until this day, the whole of it.")
-    key: Annotated[str, BeforeValidator(str)] = Field(
-        default="", description="Key of a result, to read all of it in place of a search."
-    )
+    key: _Key = Field(default="", description="Key of a result, to read all of it in place of a search.")
     page: int = Field(default=1, description="Page of the results, or of what the key names, from 1.")
 
 
@@ -72,9 +71,7 @@ class _Conversation(_Arguments):
     roles: list[str] = Field(default=list(ROLES), description="Whose words: user, assistant, or both.")
     start: str | None = Field(default=None, description="Only turns from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only turns until this day, the whole of it.")
-    key: Annotated[str, BeforeValidator(str)] = Field(
-        default="", description="`turn` or `key` of a memory, to read all of it in place of a search."
-    )
+    key: _Key = Field(default="", description="`turn` or `key` of a memory, to read all of it in place of a search.")
     page: int = Field(default=1, description="Page of the results, or of what the key names, from 1.")
 
 
@@ -107,7 +104,6 @@ def _with_heartbeat(tool: JSON) -> JSON:
 TOOLS: list[JSON] = [
     _with_heartbeat(tool) for tool in [*CORE_TOOLS, *(tool_schema(name, args) for name, args in _ARGUMENTS.items())]
 ]
-"""The companion's tools in the OpenAI function format."""
 _NOTING = {*_CORE, "archival_memory_insert"} - {"core_memory_remove"}
 
 
@@ -119,12 +115,7 @@ def tools_for(state: CompanionState, context: CompanionContext) -> list[JSON]:
 
 
 class CompanionTools(TurnTools):
-    """Core memory, archival memory and the conversation for one round of calls.
-
-    Attributes:
-        state: The state with what the calls have changed so far: core memory, the archive's entries.
-        notices: What a person should know.
-    """
+    """Core memory, archival memory and the conversation for one round of calls; `state` has what these changed."""
 
     def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
         edits = [*_CORE, *(tool.name for tool in runtime.context.EXTRAS.core_tools)]

@@ -128,8 +128,6 @@ ROLL_DICE["function"]["parameters"]["required"] = ["expression", "reason"]  # wi
 
 
 class _Round(TurnTools):
-    """The dice of one round of calls; `rolls` is what fell."""
-
     def __init__(self, state: DungeonState, context: Context, calls: Sequence[Call]) -> None:
         too_many = "roll what matters, then tell it."
         super().__init__(["roll_dice"], own=context.TOOLS, too_many=too_many, silent=["keep_secret"])
@@ -157,9 +155,6 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     """Answer each call of the last message, in order: with a roll, or with what was wrong with the call.
 
     What a tool of the application's returns is escaped, so that it cannot pass for a part of the prompt.
-
-    Returns:
-        The channels to write; with what the application's tools command before them, if they do.
     """
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
@@ -213,8 +208,7 @@ def roll(
 ) -> Roll:
     """Roll the dice; an expression that is refused draws nothing from `rng`, the only source of chance.
 
-    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower). The roll
-    succeeds when the total is at least the `dc`.
+    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower).
 
     Raises:
         DiceError: The expression is not in the grammar or is past a limit, or there is advantage but no single d20.
@@ -240,7 +234,6 @@ def roll(
 
 
 def _tokenize(expression: str) -> tuple[str, list[str]]:
-    """Return the normalised expression, and its parts."""
     if len(expression) > MAX_LENGTH:
         problem = f"has {len(expression):,} characters; at most {MAX_LENGTH} are read"
         raise DiceError(f"{expression[:80]!r}… {problem}. Roll it in parts, {_EXAMPLES}.")
@@ -274,8 +267,7 @@ def _dice(match: re.Match[str]) -> _Dice:
 class _Reader:
     """Recursive descent that adds up as it reads; its methods are the rules of the grammar above.
 
-    It runs twice: first on the highest value of each dice term with `minus=add`, which checks the grammar and
-    bounds what the expression can reach before a die falls, then on what fell.
+    With `minus=add`, on the highest value of each dice term, it bounds what the expression can reach.
     """
 
     def __init__(self, tokens: list[str], dice: list[int], minus: Callable[[int, int], int] = sub) -> None:

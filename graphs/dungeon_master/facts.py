@@ -1,11 +1,9 @@
 """The facts of a campaign: what is known before the notes, what the notes teach, and the node that writes it.
 
-`update_state` shows the model `story_attributes`, reads its answer with `read_new_facts`, and takes over what the
-narrator handed over as secret, `with_secrets`; all of it waits in the channel `facts`. The node `remember` writes it to
-the store once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
+What `update_state` reads as facts and secrets waits in the channel `facts`; the node `remember` writes it to the store
+once its turn has a place on the timeline. What cannot be written stays in the channel, for the next turn.
 
-What a player writes is an attempt or a claim, so a fact that rests on it alone is theirs. A model is asked to tell
-claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code.
+What a player writes is an attempt or a claim, so a fact that rests on it alone is theirs (`classify_fact`).
 """
 
 import logging
@@ -61,7 +59,6 @@ _FACT_FIELDS: Mapping[str, JSON] = {
     "about": {"type": "string", "enum": ["story", "player"]},
 }
 FACT_WORDS = FactWords("home, attitude, whereabouts", "what the story turns on", secrets=True, fields=_FACT_FIELDS)
-"""What the game says in the tool by which the model hands over facts."""
 _log = logging.getLogger(__name__)
 
 
@@ -84,10 +81,7 @@ class NewFacts(NamedTuple):
 
 
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Store each turn that is not stored yet as one record: the player's words and the reply together.
-
-    The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
-    """
+    """Store each turn that is not stored yet; then, as it has its place on the timeline, the facts that wait."""
     update = await remember_turns(state, runtime)
     if runtime.store is None:
         return update | {"facts": []}
@@ -99,10 +93,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 async def story_attributes(
     state: DungeonState, runtime: Runtime[Context], turns: Sequence[Turn], recalled: Iterable[Memory]
 ) -> str:
-    """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
-
-    A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
-    """
+    """List the known attributes of the character, of people whom turns name, and of what was recalled; secrets, too."""
     store, context = runtime.store, runtime.context
     if store is None:
         return ""
@@ -121,10 +112,7 @@ async def story_attributes(
 def read_new_facts(
     state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Memory]
 ) -> NewFacts:
-    """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
-
-    What only repeats one of the memories in the prompt is marked with its key (`echoes`): it is not new.
-    """
+    """Read what the model sent as facts of some turns; what only repeats a memory of the prompt `echoes` its key."""
     now = datetime.now(UTC).astimezone()
     facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day)
     if oddities:
@@ -174,8 +162,8 @@ def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
 def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
     """Return the quest's page with the new secrets, and facts of them that wait to be written.
 
-    A subject of which the page has another secret gets a number, "Oda (2)": both stay. What does not fit on a full page
-    is still among the facts. Rolls that nobody made in this turn are marked.
+    A subject of which the page has another secret gets a number, "Oda (2)". What does not fit on a full page is still
+    among the facts.
     """
     if not state.new_secrets:
         return state.quest, []
@@ -199,9 +187,8 @@ async def write_waiting_facts(
 ) -> JSON:
     """Write the facts that wait; return the channels to write.
 
-    The campaign's head was moved with the exchange, before the facts were written, so that a crash loses none. It moves
-    again with the last of them: a new session would write them once more. `timeline` is the one after the turn's claim;
-    `origin` says where the turn was played (`origin_of`).
+    The campaign's head moves again with the last of them: a new session would write them once more. `timeline` is the
+    one after the turn's claim; `origin` says where the turn was played (`origin_of`).
     """
     store, context = runtime.store, runtime.context
     if not state.facts or store is None:
@@ -252,10 +239,7 @@ def filters_since(timeline: Sequence[Segment], first: int, before: int | None = 
 
 
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
-    """Return the facts that were noted of turns `first` to `last` and hold, by turn: sentences that a player may read.
-
-    What is secret, a rumour or one person's claim is left out.
-    """
+    """Return the facts that were noted of turns `first` to `last` and hold, by turn; no secret, rumour or claim."""
     if runtime.store is None:
         return {}
     namespace = runtime.context.campaign_namespace(FACTS)
@@ -285,10 +269,7 @@ def split_aside(text: str) -> tuple[str, str]:
 
 
 def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
-    """Return a fact, as a model gave it, as what it is: a fact, the player's preference, a claim, a rumour, a secret.
-
-    `origin` has the words of the turns that it was drawn from.
-    """
+    """Return a fact, as a model gave it, as what it is: a fact, a preference of the player's, a rumour, a secret."""
     names = {word for name in origin.names for word in content_stems(name)}
     words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)
     spoken, aside, reply = (share_of(words, text) for text in (origin.player, origin.aside, origin.reply))
@@ -315,7 +296,6 @@ def _is_of_person(entry: WaitingFact) -> bool:
 
 
 def _story_draft(entry: WaitingFact, timeline: Sequence[Segment], where: JSON) -> FactDraft:
-    """Make the record of a fact of the story."""
     turn, ordinal = entry["turns"][1], entry["ordinal"]
     branch = branch_of(timeline, turn)
     value = Fact.model_validate(entry["fact"]).record() | Stamp(branch, turn).to_json() | where
@@ -351,7 +331,6 @@ def _origin(state: DungeonState, turns: Sequence[Turn]) -> FactOrigin:
 
 
 def _memory_texts(state: DungeonState, recalled: Iterable[Memory]) -> list[tuple[str, str]]:
-    """Return key and words of each memory."""
     texts = []
     for memory in recalled:
         words = "\n".join(str(memory[part]) for part in ("text", "player", "reply") if memory.get(part))
@@ -363,7 +342,6 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Memory]) -> list[tuple
 
 
 def _repeats(fact: JSON, sentence: str) -> bool:
-    """Whether a fact only says what a recalled sentence says."""
     recalled = {"text": sentence, "kind": fact["kind"], "claimed_by": fact["claimed_by"]}
     return bool(sentence.strip()) and is_same_fact(fact, recalled)
 

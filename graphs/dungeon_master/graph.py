@@ -23,7 +23,7 @@ from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start, open_turn, route_to
+from questbook.graphs.turn.turn import check_start, open_turn
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -31,12 +31,8 @@ _OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
 
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
-    """Begin a turn: a complete character switches the game from interview to quest.
-
-    Raises:
-        InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
-    """
-    check_start(state, Context)
+    """Begin a turn: a complete character switches the game from interview to quest."""
+    check_start(state, Context)  # before any node has run: what is refused leaves the state untouched
     return "recall" if state.character.complete else "build_character"
 
 
@@ -53,12 +49,8 @@ def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
 def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machine[DungeonState, Context]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-    Args:
-        tools: LangChain tools, or functions with a docstring, that the dungeon master may call before it tells what
-            happens, as it calls the dice. What they return is data for the story, never an instruction.
-
-    Raises:
-        DeclarationError: Two tools have one name, or one has that of a tool of the game's.
+    `tools` are LangChain's, or functions with a docstring, that the dungeon master may call before it tells what
+    happens. What they return is data for the story, never an instruction. Two of one name are refused.
     """
     own = tools_from(tools)
     names = [*_OWN_TOOLS, *(tool.name for tool in own)]
@@ -78,24 +70,22 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
 
-    # Without a choice, `route_to` is in the place of a plain edge: an edit that does not fit must be refused there.
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", "remember"])
-    builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
+    builder.add_edge("recall", "run_quest")
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
-    builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
-    builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
+    builder.add_edge("roll_dice", "run_quest")
+    builder.add_edge("update_state", "remember")
     builder.add_conditional_edges("remember", upkeep_edge(Context, reflects=True), ["reflect", "condense", END])
     builder.add_conditional_edges("reflect", upkeep_edge(Context), ["condense", END])
-    builder.add_conditional_edges("condense", route_to(END), [END])
+    builder.add_edge("condense", END)
     return builder
 
 
 async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
     """Make the prompt of an earlier turn again, of the channels before its node ran; nothing is written.
 
-    Returns:
-        `recalled`, the memories of the turn, None in the interview; and `report`, as `Prompt.report` makes it.
+    Returns `recalled`, the memories of the turn, None in the interview; and `report`, as `Prompt.report` makes it.
     """
     state = DungeonState.model_validate(values)
     if node == "build_character":

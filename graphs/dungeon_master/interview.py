@@ -23,25 +23,19 @@ from questbook.notebooks.schema import own_names
 from questbook.types import JSON
 
 BEGIN = "BeginAdventure"
-_DEFAULTS = {
+_DEFAULTS = {  # what fits any character
     "name": "Wren Ashdown",
     "ancestry": "human",
     "class": "fighter",
     "background": "has worked on many roads and is known on none",
     "goal": "to earn a name and see what lies beyond the next hill",
 }
-"""What fits any character, for what the model leaves empty."""
 
 
 async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Talk with the player and note what they said; the rules fill up a complete page, which opens the quest.
 
     A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
-    Nothing is noted of a private turn.
-
-    Raises:
-        ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
-        PastUnknownError: The store cannot say whether the campaign has a past.
     """
     now, opened, past = await begin(state, runtime, recap=partial(_recap, context=runtime.context))
     if past:  # the first release's head does not say how far notes got
@@ -98,8 +92,8 @@ def complete(
 ) -> tuple[CharacterNotebook, str]:
     """Fill in what is missing on a character's page; return it, and what to tell the player, "" if nothing was missing.
 
-    What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
-    replaced. The `ancestry` that the player has said goes before the model's.
+    What the model thought of (`invented`, by field) and is empty or does not fit is replaced. The `ancestry` that the
+    player has said goes before the model's.
     """
     missing, invented = page.missing, own_names(CharacterNotebook, invented)
     for field in missing:

@@ -35,8 +35,6 @@ EntryT = TypeVar("EntryT")
 
 
 class _Noted(NamedTuple):
-    """What was noted."""
-
     page: StateNotebook  # the quest's page
     update: JSON  # the other channels to write
     turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
@@ -51,13 +49,10 @@ class _Known(NamedTuple):
 
 
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
+    """Ask the model, once, for a patch of the quest's page and the facts of every turn not noted yet (`take_notes`).
 
-    No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
-    for the rest the model is asked twice more. If some still does not fit, a notice says so, and the next turn's update
-    covers this turn too, as after a failure (`catching_up`).
-
-    What the narrator handed over as secret is written first, whatever becomes of the notes.
+    If some of the patch does not fit, a notice says so, and the next turn's update covers this turn too, as after a
+    failure (`catching_up`). What the narrator handed over as secret is written whatever becomes of the notes.
     """
     page, secrets = with_secrets(state)
     handed_over = {"facts": [*state.facts, *secrets], "new_secrets": []} if state.new_secrets else {}
@@ -68,7 +63,6 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
-    """Take the notes of the turns that are due, as many as the buffer has tokens for."""
     page = state.quest
     if not page.UPDATE.due(state.turn, state.noted_through):
         return _Noted(page, {})
@@ -90,7 +84,6 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
 
 
 def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
-    """Read what the model answered: the page, the facts, and what of it a person should know."""
     notes, turns, short = answer
     first, last = turns[0]["turn"], turns[-1]["turn"]
     told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)
@@ -142,9 +135,8 @@ def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
 def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[Turn]) -> str:
     """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
 
-    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
-    another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
-    All else is for the player to know, but secrets.
+    Quests that are over, the dead, and items that the turns speak of leave the page as the story goes. On a page that
+    is nearly full the model was asked to make room.
     """
     lost = [
         *(("quests", title) for title, quest in _missing(before.quests, after.quests) if quest.status == "open"),
@@ -171,10 +163,7 @@ def _missing(before: Mapping[str, EntryT], after: Collection[str]) -> list[tuple
 
 
 def _is_spoken_of(item: str, said: Collection[str]) -> bool:
-    """Whether stems of what was said have an item by its head: who gives a green cap with a feather away says "cap".
-
-    Of a vial of poison both words count, for people say either.
-    """
+    """Whether what was said has an item by its head: "cap" of a cap with a feather; either word of a vial of poison."""
     thing = _ABOUT.split(item)[0].strip() or item
     heads = plain_words(thing)[-1:] + plain_words(thing.partition(" of ")[0])[-1:]
     return any(strip_ending(head) in said for head in heads)

@@ -96,20 +96,12 @@ You keep the running summary of a solo adventure. Rewrite <summary> so that it a
 order, with names, places, promises, gains, losses and open questions; no style, no advice. Leave out what no longer
 matters. Answer with the summary alone, in at most {words} words."""
 
-OPENING = "The page is complete. Open the adventure now."
-"""What the tool answers when the character is complete."""
-
-NEW_GAME = "*A new game. Its campaign is “{campaign}”.*"
-"""What a thread opens with that was begun with the words “new game”."""
-
+OPENING = "The page is complete. Open the adventure now."  # what the tool then answers
+NEW_GAME = "*A new game. Its campaign is “{campaign}”.*"  # what a thread opens with after the words “new game”
 GOES_ON = "*This thread goes on with the campaign “{campaign}”. For another game, begin a new thread with “new game”.*"
 """What ends the recap of a thread whose caller named no campaign."""
-
 AS_SAID = "You said {said}, and the model noted {noted}: your word is on the sheet."
-"""What a notice says when the interview's note does not fit the player's words."""
-
-QUESTION = "Tell me more about your character: what is their {missing}?"
-"""What is asked if the model asks nothing."""
+QUESTION = "Tell me more about your character: what is their {missing}?"  # what is asked if the model asks nothing
 
 
 def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
@@ -129,9 +121,6 @@ def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
 
 
 def update_prompt(state: DungeonState, turns: Sequence[Turn], known: str = "") -> list[BaseMessage]:
-    """Make the prompt that notes `turns` (as `state.transcript` has them) on the quest's page, and facts of them.
-
-    `known` lists the names of attributes that have been noted, as `facts.story_attributes` does.
-    """
+    """Make the prompt that notes turns on the quest's page, and facts of them; `known` is `facts.story_attributes`."""
     last = [*page_sections(state, "last"), Section("known", known), Section("room", f"<quest>: {state.quest.fullness}")]
     return prompt_about_turns(opening_sections(UPDATE, state), turns, last)

@@ -1,7 +1,4 @@
-"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player.
-
-`recall_plan` says what the dungeon master recalls: its plan, and what comes whatever the message says.
-"""
+"""A turn of the quest: `recall` opens it and finds memories of this timeline, `run_quest` answers the player."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -57,12 +54,7 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Answer the player, or ask for dice first; what the model keeps secret beside that waits for `update_state`.
-
-    Raises:
-        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
-            without input to retry the turn.
-    """
+    """Answer the player, or ask for dice first; what the model keeps secret beside that waits for `update_state`."""
     state = await with_recalled(state, runtime, recall_plan)
     private, told = is_private(state), ToldRolls(roll for roll in state.rolls if roll.get("turn") == state.turn)
     prompt, rounds = quest_prompt(state, runtime.context), runtime.context.max_roll_rounds
@@ -83,9 +75,8 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallPlan:
     """Return the plan: what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    What the player likes and does not want comes along whatever the message says, and so do the last two turns: a new
-    session has no buffer yet. Turns that are in the prompt, as the buffer policy says, are left out, but for their
-    secrets.
+    What the player likes and does not want comes along whatever the message says, and so do the last two turns and the
+    secrets of the turns that are in the prompt.
     """
     context = runtime.context
     exchanges, facts, lore = (context.campaign_namespace(name) for name in ("exchanges", "facts", "lore"))
@@ -119,28 +110,20 @@ async def recall_plan(state: DungeonState, runtime: Runtime[Context]) -> RecallP
 async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...]) -> list[Recalled]:
     """Return the secrets of the turns that are in the prompt word for word, as far as they hold; the latest first.
 
-    What such a turn says need not be recalled. But nobody said its secrets, and the dungeon master must not forget them
-    until the turn leaves the buffer. No query is embedded.
+    Nobody said them, and the dungeon master must not forget them until the turn leaves the buffer.
     """
     filters = [{"kind": "secret"} | segment for segment in filters_since(seen.timeline, seen.since)]
     return await _valid(store, facts, filters, seen.timeline, "a secret that the scene may need")
 
 
 async def player_wishes(store: BaseStore, _: Seen, player: tuple[str, ...]) -> list[Recalled]:
-    """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest.
-
-    A limit that is recalled only where a message has its words does not protect the player. `player` is the namespace
-    of the facts of the player. No query is embedded.
-    """
+    """Return what the player likes and does not want, as far as it holds; what matters most first, then the latest."""
     wishes = await _valid(store, player, [{"kind": "preference"}], None, "you said what you like or do not want")
     return sorted(wishes, key=lambda wish: importance_of(wish.value), reverse=True)
 
 
 async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...], written: int) -> list[Recalled]:
-    """Return the exchanges of the latest turns that are `written` and not in the prompt, without private ones.
-
-    The latest comes first. No query is embedded.
-    """
+    """Return the exchanges of the latest turns that are `written` and not in the prompt, the latest first."""
     turns = range(max(seen.turn - _LATEST, 1), min(seen.since, written + 1))
     keys = [exchange_key(seen.timeline, turn) for turn in reversed(turns)]
     records = await read_records(store, exchanges, keys) if keys else {}
@@ -151,7 +134,6 @@ async def latest_turns(store: BaseStore, seen: Seen, exchanges: tuple[str, ...],
 async def _valid(
     store: BaseStore, space: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None, because: str
 ) -> list[Recalled]:
-    """Return the newest records that hold, the latest first."""
     items, why = await newest_items(store, space, filters, _MOST_READ), Reason(because=because)
     records = [Recalled(item.key, item.value, namespace=tuple(item.namespace), reason=why) for item in reversed(items)]
     return await keep_valid(store, records, timeline=timeline)

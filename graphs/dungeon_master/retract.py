@@ -1,9 +1,7 @@
-"""Retracting: undo what was derived from one turn, and nothing else.
+"""Retracting: undo what was derived from one turn, and nothing else: fields of pages, the summary, memories.
 
-A turn that should never have been (a lie, an injection, a slip) leaves traces: fields of the page, sentences of the
-summary, a memory. Provenance says which. What later turns or a person wrote over them is kept. The result is a new
-checkpoint, so Studio shows it, and one can go back to the state before it. The turn's record moves to the namespace
-"retracted", where nothing is recalled from.
+What later turns or a person wrote over them is kept. The result is a new checkpoint, and one can go back to the state
+before it. The turn's record moves to the namespace "retracted", where nothing is recalled from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,9 +52,7 @@ class Retraction(NamedTuple):
 
 
 async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON, turn: int) -> Retraction:
-    """Undo what was derived from a turn of this line.
-
-    `graph`, `config` and `context` are as for `why`; `turn` is its number.
+    """Undo what was derived from a turn of this line; the arguments are as for `why`, and its number.
 
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
@@ -139,7 +135,6 @@ def put_back(patch: _Page, before: _Page, after: _Page, now: _Page, later: Seque
 
 
 async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
-    """Return the page before and after a record's notes: from the checkpoints or, if these are gone, from patches."""
     patch = record["noted"]["patch"]
     if record.get("checkpoint"):
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
@@ -157,10 +152,7 @@ async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> 
 
 
 async def _page_changes(graph: Graph, now: StateSnapshot, turn: int) -> tuple[JSON, list[str], bool]:
-    """Return by channel the patches that undo what a turn changed on an app's pages, as checkpoints say.
-
-    Also the paths that it changed, and whether the checkpoints of the turn are gone.
-    """
+    """Return by channel the patches that undo what a turn changed on an app's pages; its paths; if it is not known."""
     before, after = pages_around([state async for state in ancestors(graph, now)], turn)
     pages = {name: page for name, page in now.values.items() if isinstance(page, dict) and "version" in page}
     changes, paths = JSON(), list[str]()
@@ -204,7 +196,6 @@ async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: boo
 
 
 async def _archive_record(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
-    """Move the record to where nothing is recalled from; correct the campaign's head if the thread is at it."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")
     exchanges, retracted, head = (context.campaign_namespace(n) for n in ("exchanges", "retracted", "head"))

@@ -38,11 +38,6 @@ def _rules(hit_die: int, abilities: str, gold: int, kit: str) -> ClassRules:
     return ClassRules(hit_die, tuple(map(_ability, abilities.split())), gold, counts)
 
 
-class _Ancestry(NamedTuple):
-    increases: str  # SRD 5.1, without subraces; "any" is the player's choice there
-    names: str
-
-
 _CLASSES = {
     "Barbarian": _rules(12, "str con dex wis cha int", 10, "greataxe, 2 handaxe, bedroll, 5 ration"),
     "Bard": _rules(8, "cha dex con wis int str", 15, "rapier, lute, leather armor, fine clothes"),
@@ -75,18 +70,17 @@ CLASS_WORDS = {
     "Wizard": "mage, witch, magician, enchanter, enchantress, necromancer, conjurer, illusionist, scholar",
 }
 
-_ANCESTRIES = {
-    "Dwarf": _Ancestry("con+2", "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": _Ancestry("dex+2", "elf, elven, elvish, elves"),
-    "Halfling": _Ancestry("dex+2", "halfling, hobbit"),
-    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
-    "Dragonborn": _Ancestry("str+2 cha+1", "dragonborn"),
-    "Gnome": _Ancestry("int+2", "gnome, gnomish"),
-    "Half-Elf": _Ancestry("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": _Ancestry("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": _Ancestry("cha+2 int+1", "tiefling"),
+_ANCESTRIES = {  # increases as in SRD 5.1, without subraces ("any" is the player's choice there); names
+    "Dwarf": ("con+2", "dwarf, dwarven, dwarvish, dwarves"),
+    "Elf": ("dex+2", "elf, elven, elvish, elves"),
+    "Halfling": ("dex+2", "halfling, hobbit"),
+    "Human": ("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
+    "Dragonborn": ("str+2 cha+1", "dragonborn"),
+    "Gnome": ("int+2", "gnome, gnomish"),
+    "Half-Elf": ("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
+    "Half-Orc": ("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
+    "Tiefling": ("cha+2 int+1", "tiefling"),
 }
-_OTHER_ANCESTRY = _Ancestry("", "")
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
@@ -103,7 +97,7 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
 _class_by_word = _finder(CLASS_WORDS)
-ancestry_of = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
+ancestry_of = _finder({name: names for name, (_, names) in _ANCESTRIES.items()})
 """Returns the ancestry (SRD 5.1, "Races") that a text names first, or None: `"elven scout"` gives `"Elf"`."""
 
 _I_AM, _A = (
@@ -162,10 +156,9 @@ def rules_of(class_name: str) -> ClassRules:
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
     """Return all six scores: the player's own as they are, the rest from the standard array.
 
-    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that were not
-    chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those filled
-    scores only: a player who names a score means that score. A half-elf's two free increases go to the most important
-    filled abilities other than Charisma.
+    A chosen score that is in the array uses it up. What is left goes, highest first, to the other abilities, in the
+    order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those scores only: a player who
+    names a score means that score. A half-elf's two free ones go to the most important other than Charisma.
     """
     scores = {ability: score for ability, score in chosen.items() if score is not None}
     left = list(STANDARD_ARRAY)
@@ -176,7 +169,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     scores |= dict(zip(to_fill, left, strict=False))
 
     free = [ability for ability in to_fill if ability != "charisma"]
-    increases = _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).increases
+    increases, _ = _ANCESTRIES.get(ancestry_of(ancestry) or "", ("", ""))
     for short, bonus in (increase.split("+") for increase in increases.split()):
         ability = (free.pop(0) if free else "") if short == "any" else _ability(short)
         if ability in to_fill:
@@ -185,11 +178,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
 
 
 def hit_points(class_name: str, level: int, constitution: int) -> int:
-    """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
-
-    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution modifier,
-    and never less than one a level.
-    """
+    """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level)."""
     die, extra = rules_of(class_name).hit_die, modifier(constitution)
     return max(1, die + extra) + (level - 1) * max(1, die // 2 + 1 + extra)
 
@@ -199,11 +188,8 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
 
     The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
     entered the quest yet, which then has no maximum of hit points, enters it in the morning of the first day, unhurt,
-    with their kit and a little gold. Later, the quest follows what a person changes on the page: the maximum of the hit
-    points. `before` is the character's page as state holds it, `page` as it is now, complete.
-
-    Raises:
-        PageFullError: A person has filled the page to its last character.
+    with their kit and a little gold. Later, the quest follows the maximum of hit points that a person sets. `before` is
+    the character's page as state holds it, `page` as it is now, complete.
     """
     starts, rules = quest.condition.max_hp is None, rules_of(page.class_name)
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)

@@ -97,17 +97,13 @@ class DungeonState(ReflectingState):
         return turns
 
     def record_fields(self, turn: int) -> JSON:
-        """Return what a turn's record says of the page and the facts noted of it, and its dice.
-
-        Two attempts at a turn that differ in their facts alone are two futures.
-        """
+        """Return what a turn's record says of the page, its dice, and its facts: others are another future."""
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
         digest = text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
         rolls = self._rolls_of(turn, _ROLL_KEPT)
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
 
     def _rolls_of(self, turn: int, fields: Sequence[str]) -> list[JSON]:
-        """Return some fields of a turn's dice."""
         rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
         return [{name: roll[name] for name in fields if roll.get(name) is not None} for roll in rolled]
 

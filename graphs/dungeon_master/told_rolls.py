@@ -6,8 +6,7 @@ from typing import Any
 
 from questbook.graphs.models.answer import Verdict
 
-MARK = " (not rolled)"
-"""What stands behind such a roll, for the player, in the thread and in memory."""
+MARK = " (not rolled)"  # behind such a roll, for the player, in the thread and in memory
 NOTICE = "The reply told a roll that was not made; it is marked. /retry, or “Other words” on the page, tells it again."
 
 _NUMBER = r"[(\[~]{0,3}(?<!\w)\d{1,4}(?![\w%])~{0,2}"
@@ -38,10 +37,7 @@ _WAIT = 12  # characters behind a number that say whether it is the result of a 
 
 
 class ToldRolls:
-    """Marks made-up rolls in one reply or in notes, and is the check that holds back what may still belong to one.
-
-    `found` says whether there was one.
-    """
+    """Marks made-up rolls in one reply or in notes, if any was `found`; holds back what may still belong to one."""
 
     def __init__(self, rolls: Iterable[Mapping[str, Any]]) -> None:
         """Take what was rolled in the turns (`DungeonState.rolls`): what repeats a total or a face of it is true."""

@@ -1,8 +1,4 @@
-"""Provenance: which message set a field of the quest's or the character's page, or left a memory or a fact.
-
-Each turn's record has the patch that its notes made on the quest's page (`noted`), and what the interview noted of the
-character in it (`sheet`), so the answer is read, not guessed. The checkpoint's timeline says which records count.
-"""
+"""Provenance: which message set a field of a page (records say what turns `noted`), or left a memory or a fact."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -58,8 +54,7 @@ async def why(
     """Return the messages of this line that set a field of a page, or left a memory; the newest first.
 
     Args:
-        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`; compiled with
-            checkpointer and store.
+        graph: The game, another graph of Questbook's, or an agent with `TimelineMemoryMiddleware`.
         config: Names the thread.
         context: The settings, or a mapping with them; an agent's `campaign` is "agent:" and its name.
         what: In the game, a field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it
@@ -138,10 +133,7 @@ async def ancestors(graph: Graph, state: StateSnapshot) -> AsyncIterator[StateSn
 
 
 def pages_around(states: Sequence[StateSnapshot], turn: int) -> tuple[JSON, JSON]:
-    """Return the channels before a turn and at its end, of states, the newest first; {} if they are gone.
-
-    What a person wrote over them afterwards by `update_state` is no part of the turn.
-    """
+    """Return the channels before a turn and at its end, before edits by a person; {} if they are gone."""
     of_turn = [state for state in states if state.values.get("turn") == turn]
     before = next((state.values for state in states if state.values.get("turn", 0) < turn), {})
     return before, next((s.values for s in of_turn if (s.metadata or {}).get("source") != "update"), {})
@@ -150,7 +142,6 @@ def pages_around(states: Sequence[StateSnapshot], turn: int) -> tuple[JSON, JSON
 async def _fact_causes(
     history: History, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON], *, of_player: bool
 ) -> list[Cause]:
-    """Return the turns that left facts with a phrase, the newest first; never secrets."""
     store: Any = history.graph.store
     by_turn = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
@@ -182,11 +173,7 @@ async def facts_of(store: BaseStore, context: Settings, *, of_player: bool = Tru
 
 
 async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
-    """Return the records of the turns that a timeline sees, by turn.
-
-    Raises:
-        HistoryError: The graph has no store.
-    """
+    """Return the records of the turns that a timeline sees, by turn; a HistoryError says that there is no store."""
     if not isinstance(graph.store, BaseStore):
         raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
     values = [item.value async for item in items_under(graph.store, context.campaign_namespace("exchanges"))]
@@ -206,7 +193,6 @@ _PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
     ("quest", StateNotebook, lambda record: (record.get("noted") or {}).get("patch") or {}),
     ("character", CharacterNotebook, lambda record: record.get("sheet") or {}),
 )
-"""Channel and class of each page, and how a record says what its turn changed on it."""
 
 
 def _whole_path(what: str) -> str:

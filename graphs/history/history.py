@@ -1,7 +1,6 @@
 """`History`: going back, trying again, and moving between the lines of a campaign; `SyncHistory` for sync callers.
 
-Everything here is made of LangGraph's checkpoints. Going somewhere writes a new checkpoint that is like the one gone
-to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
+Going somewhere writes a new checkpoint that is like the one gone to. The campaign's head goes along.
 """
 
 import asyncio
@@ -77,14 +76,13 @@ class History(HistoryView):
         graph: Compiled with checkpointer and store.
         config: Names the thread; its other keys are passed on to every run.
         context: The settings of the runs; user and campaign say where the records are.
+
+    Raises:
+        HistoryError: Of any method: what is asked for is not there, or cannot be done now. Nothing was changed.
     """
 
     async def undo(self, turns: int = 1) -> StateSnapshot:
-        """Go back by a number of turns; return the state there.
-
-        Raises:
-            HistoryError: There are fewer turns.
-        """
+        """Go back by a number of turns; return the state there."""
         if turns < 1:
             raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
         if turns == 1 and self._waiting(await self.graph.aget_state(self._thread_config())):
@@ -97,11 +95,7 @@ class History(HistoryView):
         return await self.rewind(turn - turns)
 
     async def take_back(self) -> StateSnapshot:
-        """Go back to before the last message if it has no reply; before the first one the thread is empty again.
-
-        Raises:
-            HistoryError: The checkpoints before it are gone.
-        """
+        """Go back to before the last message if it has no reply; before the first one the thread is empty again."""
         state = before = self._own(await self.graph.aget_state(self._thread_config()))
         if not self._waiting(state):
             return state
@@ -114,11 +108,7 @@ class History(HistoryView):
         return await self.graph.aget_state(self._thread_config())
 
     async def rewind(self, turn: int) -> StateSnapshot:
-        """Go back to the end of a turn; return the state there.
-
-        Raises:
-            HistoryError: There is no such finished turn on the way to here.
-        """
+        """Go back to the end of a finished turn on the way to here; return the state there."""
         target = await self._end_of_turn(turn)
         state = await self._move_to(target)
         past = await past_of(self._store(), self.context, self._thread_id)
@@ -130,11 +120,7 @@ class History(HistoryView):
         return await self.write(carried)
 
     async def retry(self, *, dice: bool = False) -> Replay:
-        """Return how to play the last turn again, in other words, and with `dice` also with other rolls.
-
-        Raises:
-            HistoryError: There is no reply to replace.
-        """
+        """Return how to play the last turn again, in other words, and with `dice` also with other rolls."""
         position = position_of(await self.current_state())
         start: StateSnapshot | None = None
         roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking_nodes(self.graph).items()}
@@ -181,9 +167,6 @@ class History(HistoryView):
 
         The thread's first message can be replaced too: the thread then begins again from the past that it had. If it
         had none, the campaign's head is given up, because the new message begins the campaign.
-
-        Raises:
-            HistoryError: There is no message.
         """
         position = position_of(await self.current_state())
         first: StateSnapshot | None = None
@@ -203,11 +186,7 @@ class History(HistoryView):
         return LastMessage(await self._on_thread(first), position.player)
 
     async def name_line(self, name: str) -> None:
-        """Give a name to the line from here on.
-
-        Raises:
-            HistoryError: The name is blank, in use, or would be read as a turn or a branch.
-        """
+        """Give a name to the line from here on; not one that is in use, or would be read as a turn or a branch."""
         name = " ".join(name.split())
         if not name or len(name) > 60:
             raise HistoryError(f"A line needs a name of 1 to 60 characters, got {name!r:.70}.")
@@ -223,11 +202,7 @@ class History(HistoryView):
         await self.write({"line": name})
 
     async def finished_state(self) -> StateSnapshot:
-        """Return the thread's last state, whose turn must be finished.
-
-        Raises:
-            HistoryError: Nothing has been said yet, or the last turn is not finished.
-        """
+        """Return the thread's last state, whose turn must be finished."""
         state = await self.current_state()
         if self._waiting(state):
             remedy = "try it again, or take it back, first."
@@ -235,23 +210,13 @@ class History(HistoryView):
         return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
-        """Write channels, as an edit by a person; going back to before it undoes it. Return the new state.
-
-        Raises:
-            HistoryError: Nothing has been said yet, or the last turn is not finished.
-        """
+        """Write channels after a finished turn, as an edit by a person, which can be undone; return the new state."""
         await self.finished_state()
         await self.graph.aupdate_state(self._thread_config(), dict(update), as_node="condense")
         return await self._take_head_along()
 
     async def go(self, where: str) -> StateSnapshot:
-        """Go to a turn, or to the end of a line or branch; return the state there.
-
-        What another thread of the campaign played is copied to this thread.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch.
-        """
+        """Go to a turn, or to the end of a line or branch, of any thread of the campaign; return the state there."""
         where = " ".join(where.split())
         is_turn = where.isdecimal() and len(where) < 16
         target = await self._end_of_turn(int(where)) if is_turn else await self._end_of(await self.find(where))
@@ -261,8 +226,7 @@ class History(HistoryView):
     async def enter(self, threads: Sequence[str]) -> bool:
         """Bring an empty thread to where the campaign was left on another thread; return whether there is such a place.
 
-        Without this, the first message takes over what the head carries (pages, summary, timeline), but no buffer.
-        `threads` are the campaign's other threads, the last played first.
+        Without this, the first message takes over no buffer. `threads` are the campaign's others, the last one first.
         """
         head = await head_of(self._store(), self.context)
         last_thread = str((head or {}).get("thread"))
@@ -282,7 +246,6 @@ class History(HistoryView):
         return True
 
     async def _last_finished(self, thread: str) -> StateSnapshot | None:
-        """Return the state with which the last finished turn of a thread ended; None if it has none."""
         async for state in self._ancestors({**self.config, "configurable": {"thread_id": thread}}):
             if not self._waiting(state):
                 return self._own(state) if state.values.get("turn") else None
@@ -313,15 +276,10 @@ class History(HistoryView):
         return {**self.config, "configurable": config["configurable"]}
 
     async def _on_thread(self, state: StateSnapshot) -> RunnableConfig:
-        """Return the config to run from; a state of another thread is copied to this one first."""
         return self._config_at(state) if thread_of(state) == self._thread_id else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
-        """Write a copy of a state of another thread to this one, where it has no parent; return the config to run from.
-
-        Raises:
-            HistoryError: The checkpoint is gone.
-        """
+        """Write a copy, without a parent, of a state of another thread to this one; return the config to run from."""
         saver = self.graph.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
@@ -349,12 +307,14 @@ class History(HistoryView):
         return {**self.config, "configurable": config["configurable"]}
 
 
-def _sync(
-    method: Callable[Concatenate[History, P], Coroutine[Any, Any, ResultT]],
-) -> Callable[Concatenate["SyncHistory", P], ResultT]:
+def sync_method(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[Any, P], ResultT]:
+    """Make a method of a sync class of an async class's; the object of that one is `_behind`."""
+
     @wraps(method)
-    def call(self: "SyncHistory", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return run_sync(method(self.history, *args, **kwargs))
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return run_sync(method(self._behind, *args, **kwargs))
 
     return call
 
@@ -367,33 +327,31 @@ class SyncHistory:
         replay = history.retry()
         graph.invoke(None, replay.config, context=replay.context)
 
-    Its arguments are those of `History`, which is behind it as `history`.
-
-    Raises:
-        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `History`.
+    Its arguments are those of `History`, which is behind it as `history`. Where checkpointer or store belong to the
+    event loop that is running, an asyncio.InvalidStateError says so.
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
-        self.history = History(sync_graph(graph), config, context)
+        self.history = self._behind = History(sync_graph(graph), config, context)
 
-    current_state = _sync(History.current_state)
-    current_turn = _sync(History.current_turn)
-    before_upkeep = _sync(History.before_upkeep)
-    turns = _sync(History.turns)
-    line_names = _sync(History.line_names)
-    find = _sync(History.find)
-    difference = _sync(History.difference)
-    undo = _sync(History.undo)
-    take_back = _sync(History.take_back)
-    rewind = _sync(History.rewind)
-    retry = _sync(History.retry)
-    last_question = _sync(History.last_question)
-    last_message = _sync(History.last_message)
-    name_line = _sync(History.name_line)
-    finished_state = _sync(History.finished_state)
-    write = _sync(History.write)
-    go = _sync(History.go)
-    enter = _sync(History.enter)
+    current_state = sync_method(History.current_state)
+    current_turn = sync_method(History.current_turn)
+    before_upkeep = sync_method(History.before_upkeep)
+    turns = sync_method(History.turns)
+    line_names = sync_method(History.line_names)
+    find = sync_method(History.find)
+    difference = sync_method(History.difference)
+    undo = sync_method(History.undo)
+    take_back = sync_method(History.take_back)
+    rewind = sync_method(History.rewind)
+    retry = sync_method(History.retry)
+    last_question = sync_method(History.last_question)
+    last_message = sync_method(History.last_message)
+    name_line = sync_method(History.name_line)
+    finished_state = sync_method(History.finished_state)
+    write = sync_method(History.write)
+    go = sync_method(History.go)
+    enter = sync_method(History.enter)
 
 
 def sync_graph(graph: Graph) -> Graph:

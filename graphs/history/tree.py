@@ -1,8 +1,6 @@
-"""The tree of all that was played: `PlayedTurn`s in `Stretch`es that fit on a screen.
+"""The tree of all that was played: `PlayedTurn`s in `Stretch`es, which forks divide.
 
-A campaign may have thousands of turns and a hundred branches. Turns in a row are therefore one stretch, and only forks
-divide it. The stretch that leads through the current turn comes first, and the longer stretch at every other fork: that
-keeps the tree flat, however it was played.
+The one that leads through the current turn comes first, and the longer one at every other fork: the tree stays flat.
 """
 
 from collections import Counter, defaultdict
@@ -55,10 +53,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
-    """Arrange all finished turns of a campaign in stretches; the one that leads to the current turn comes first.
-
-    What is returned begins the campaign: one stretch, unless several threads began it.
-    """
+    """Arrange all finished turns of a campaign in stretches; return those that begin it, the current turn's first."""
     by_key = {turn.key: turn for turn in turns}
     parents = {turn.key: _parent(turn, by_key) for turn in turns}
     children: dict[Segment | None, list[PlayedTurn]] = defaultdict(list)
@@ -109,10 +104,9 @@ def branch_names(turns: Iterable[PlayedTurn]) -> dict[str, str]:
 
 
 def _hit_points(noted: object) -> int | None:
-    patch = noted.get("patch") if isinstance(noted, Mapping) else None
-    condition = patch.get("condition") if isinstance(patch, Mapping) else None
-    points = condition.get("hp") if isinstance(condition, Mapping) else None
-    return points if isinstance(points, int) else None
+    for name in ("patch", "condition", "hp"):
+        noted = noted.get(name) if isinstance(noted, Mapping) else None
+    return noted if isinstance(noted, int) else None
 
 
 def _parent(turn: PlayedTurn, by_key: Mapping[Segment, PlayedTurn]) -> Segment | None:

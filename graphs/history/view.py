@@ -58,36 +58,24 @@ class HistoryView:
         self._upkeep = upkeep_nodes(graph)
 
     async def current_state(self) -> StateSnapshot:
-        """Return the thread's last state.
-
-        Raises:
-            HistoryError: Nothing has been said yet.
-            InputError: The thread is another user's, or of another campaign.
-        """
+        """Return the thread's last state; an InputError says that it is another user's, or of another campaign."""
         state = self._own(await self.graph.aget_state(self._thread_config()))
         if not position_of(state).turn:
             raise HistoryError("Nothing has been said yet.")
         return state
 
     async def current_turn(self) -> Segment | None:
-        """Return branch and number of the last remembered turn of the thread; None before the first.
-
-        Version 0.2 remembered the turns of an interview when it was over. Someone who has gone back into one is
-        therefore at a turn that its checkpoint does not know as remembered, but that a later checkpoint does.
-        """
+        """Return branch and number of the last remembered turn of the thread; None before the first."""
         state = await self.graph.aget_state(self._thread_config())
         if timeline := remembered_timeline(state.values):
             return timeline[-1]
+        # Version 0.2 remembered the turns of an interview when it was over.
         position = position_of(state)
         played = await self._turns_numbered(position.turn, state.values.get("timeline", ()))
         return next((turn.key for turn in played if turn.player == position.player), None)
 
     async def _end_of_turn(self, number: int) -> StateSnapshot:
-        """Return the state at the end of an earlier turn, on the way to where the thread is.
-
-        Raises:
-            HistoryError: There is no such finished turn on the way.
-        """
+        """Return the state at the end of an earlier turn, on the way to where the thread is."""
         last = position_of(await self.current_state()).turn
         if number > last:
             here = f"this is turn {last}. /branches shows the rest."
@@ -109,12 +97,7 @@ class HistoryView:
         raise HistoryError(f"There is no turn {number} to go back to: {reason}.")
 
     async def _end_of(self, played: PlayedTurn) -> StateSnapshot:
-        """Return the state with which a turn ended, with later edits of it, whichever thread played it.
-
-        Raises:
-            HistoryError: Its checkpoints are gone.
-            InputError: A record names the thread of another user or campaign.
-        """
+        """Return the state with which a turn ended, with later edits of it, whichever thread played it."""
         state = self._own(await self.graph.aget_state(self._config_of(played)))
         if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record
             async for earlier in self._ancestors(self._config_of(played)):
@@ -129,7 +112,6 @@ class HistoryView:
         return state
 
     def _own(self, state: StateSnapshot) -> StateSnapshot:
-        """Return a state, unless it is another user's or campaign's."""
         owner = state.values.get("thread_owner")
         check_owner([owner, self.context.campaign] if owner else state.values.get("campaign") or (), self.context)
         return state
@@ -146,11 +128,7 @@ class HistoryView:
         return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
 
     async def find(self, where: str) -> PlayedTurn:
-        """Find a turn by its number on the way to here, or the last turn of a line or branch by its name.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch; the message lists the lines.
-        """
+        """Find a turn by its number on the way to here, or the last turn of a line or branch by its name."""
         where = " ".join(where.split())
         if where.isdecimal() and len(where) < 16:
             if played := await self._turns_on_this_line(int(where)):
@@ -168,11 +146,7 @@ class HistoryView:
         return max(matches, key=lambda turn: turn.age)
 
     async def difference(self, one: str, other: str = "") -> Difference:
-        """Return what two turns disagree on, each named as in `find`; without another one, a turn and the present.
-
-        Raises:
-            HistoryError: There is no such turn, line or branch.
-        """
+        """Return what two turns disagree on, each named as in `find`; without another one, a turn and the present."""
         before = (await self._end_of(await self.find(one))).values
         after = (await self._end_of(await self.find(other)) if other else await self.current_state()).values
         was, now, turns = remembered_timeline(before), remembered_timeline(after), await self.turns()
@@ -187,7 +161,6 @@ class HistoryView:
         return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
-        """Return the config of the checkpoint from which a turn was remembered."""
         where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
         return {**self.config, "configurable": where}
 
@@ -203,7 +176,6 @@ class HistoryView:
         return self._thread_config()
 
     async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
-        """Return the turns of that number that a timeline sees: one, or none."""
         store, spaces = self._store(), map(self._namespace, _TURNS)
         found = [await store.asearch(space, filter={"turn": number}, limit=_PAGE) for space in spaces]
         turns = (PlayedTurn.of(item.value) for items in found for item in items)
@@ -212,19 +184,14 @@ class HistoryView:
     async def _successor_in_turn(self, state: StateSnapshot) -> StateSnapshot | None:
         """Return the newest state that was made from this one within its turn and line, by a run, an edit or a copy."""
         step = (state.metadata or {}).get("step", 0)
-        successors = [
+        within = [
             after
             for thread in {thread_of(state), self._thread_id}
             async for after in self.graph.aget_state_history(
                 {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
             )
-            if _is_successor(after, state)
-        ]
-        within = [
-            after
-            for after in successors
+            if _is_successor(after, state) and not self._waiting(after)
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
-            and not self._waiting(after)
         ]
         return max(within, key=lambda after: _checkpoint_id_of(after.config), default=None)
 
@@ -239,10 +206,9 @@ class HistoryView:
             config = {**self.config, "configurable": origin} if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
-        """Return the nodes that run next in a state before its turn is answered; none if it is.
+        """Return the nodes, but for the upkeep, that run next in a state before its turn is answered.
 
         Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
-        Nodes of the upkeep do not count: a turn whose upkeep gave way to the next message is finished.
         """
         return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
@@ -274,7 +240,6 @@ class HistoryView:
 
 
 def _nearest(number: int, kept: Sequence[int]) -> str:
-    """Return a sentence on the turns next to one that are kept; "" if there are none."""
     before = [turn for turn in kept if turn < number]
     after = [turn for turn in kept if turn > number]
     nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
@@ -330,7 +295,6 @@ def origin_of(state: StateSnapshot) -> JSON | None:
 
 
 def _checkpoint_id_of(config: RunnableConfig) -> str:
-    """Return the id of the checkpoint that a config names; "" if it names none."""
     return str(config["configurable"].get("checkpoint_id", ""))
 
 

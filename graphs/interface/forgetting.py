@@ -29,10 +29,7 @@ _WIDTH = 100
 
 
 class Preview(NamedTuple):
-    """What a player may see that holds some words, in lines to read before they are forgotten.
-
-    Whether a secret holds them, no line and no number says. So a player is asked even if nothing is to be seen.
-    """
+    """What a player may see that holds some words, in lines to read before they are forgotten; of secrets nothing."""
 
     lines: list[str]  # what holds them
     emptied: list[str]  # memories that say little or nothing without them, and what a yes does to these
@@ -45,11 +42,7 @@ async def forgetting_of(game: Game) -> Forgetting:
 
 
 async def find_words(game: Game, words: str) -> Preview:
-    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt.
-
-    Raises:
-        ForgettingError: They cannot be forgotten.
-    """
+    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt."""
     matches = await _find_shown(await forgetting_of(game), words)
     typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in _typed_entries(game.home.prompt_history))
     lines = _preview(matches, typed, name_of(game.context.campaign))
@@ -63,9 +56,6 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
 
     If `remove_emptied`, memories that say nothing without the words are removed; else they stay, with "[forgotten]" in
     place of the words.
-
-    Raises:
-        ForgettingError: They cannot be forgotten, or not everywhere.
     """
     forgetting, phrase = await forgetting_of(game), Phrase(words)
     matches = await _find_shown(forgetting, words)
@@ -91,7 +81,6 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
 
 
 async def _find_shown(forgetting: Forgetting, words: str) -> Matches:
-    """Return what holds words and a player may see. What is in items and checkpoints may be a secret."""
     shown = ("archived", "summary", "notices", "rolls", "line")
     matches = await forgetting.find(words, shown, lambda record: not is_secret_record(record))
     paths = [path for path in matches.fields if not path.startswith("quest.") or not is_secret(path[len("quest.") :])]
@@ -108,11 +97,7 @@ async def turn_to_retract(game: Game, number: str) -> str:
 
 
 async def retract_turn(game: Game, number: str) -> list[str]:
-    """Retract a turn; return the lines that say what was undone.
-
-    Raises:
-        HistoryError: There is no such turn on this line.
-    """
+    """Retract a turn; return the lines that say what was undone."""
     if not number.strip().isdecimal() or len(number) > 15:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(number))
@@ -135,9 +120,6 @@ def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
     """Remove the entries of a prompt history for which `matches` is true; return how many.
 
     A new file is written beside the old one and replaces it, so that the file is whole at any moment.
-
-    Raises:
-        HomeError: The file cannot be read or written.
     """
     entries = _typed_entries(path)
     kept = [entry for entry in entries if not matches(_typed_text(entry))]

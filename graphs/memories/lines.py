@@ -1,7 +1,4 @@
-"""Memories as JSON lines: {"place", "key", "value"}; `place` is the namespace, without whose memories they are.
-
-With a record come its marks, judgements and second drawings, and the heads of threads, by which it holds or does not.
-"""
+"""Memories as JSON lines, {"place", "key", "value"}, and all by which they hold; `place` is below their owner's."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -36,7 +33,6 @@ _REQUIRED: dict[str, TypeAdapter[Any]] = {
     SOURCES: TypeAdapter(shape({"same_as": str, "cites": list[str]})),
     HEADS: TypeAdapter(shape({"timeline": list[Any]})),
 }
-"""Fields that a record of a place has."""
 
 
 async def items_beside(store: BaseStore, space: tuple[str, ...], keys: Collection[str]) -> list[Item]:
@@ -62,11 +58,7 @@ def lines_of_threads(space: tuple[str, ...], timeline: Sequence[Segment], lines:
 
 
 def read_line(text: str, number: int) -> JSON:
-    """Read a line, and check every field of it.
-
-    Raises:
-        InputError: It does not fit; the message names the line and what is wrong.
-    """
+    """Read a line, and check every field of it; an InputError names the line and what is wrong."""
     try:
         line: JSON = json.loads(text)
         check_fits(_LINE, line)

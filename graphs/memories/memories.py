@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -15,7 +14,7 @@ from questbook.graphs.dungeon_master.retract import Retraction, comes_from, retr
 from questbook.graphs.dungeon_master.why import Cause, why
 from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting, gap_op
-from questbook.graphs.history.history import sync_graph
+from questbook.graphs.history.history import sync_graph, sync_method
 from questbook.graphs.history.view import Graph
 from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
 from questbook.graphs.turn.scope import HEAD, HEADS
@@ -26,7 +25,6 @@ from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm.memories import pick_memory
 from questbook.memory.store.any_store import AnyItem, SyncStore, get_values, items_under, put_all, with_async_methods
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.sync import run_sync
 from questbook.memory.timeline.namespaces import campaign_namespace, escape_label, player_namespace, team_namespace
 from questbook.memory.timeline.records import WITHHELD, has_expired, has_metadata, read_time
 from questbook.memory.timeline.timeline import (
@@ -39,42 +37,28 @@ from questbook.memory.timeline.timeline import (
 )
 from questbook.types import JSON
 
-P = ParamSpec("P")
-ResultT = TypeVar("ResultT")
 _PAGE = 500  # writes of one batch
 _STAMP = ("kind", "branch", "turn", "order", "said_at", "thread", "scope")  # of a secret, what is shown
 _KINDS = ("exchange", INSIGHT, "archive")  # all other kinds are facts
 
 
 class MemoryRecord(NamedTuple):
-    """One thing that is remembered.
-
-    Attributes:
-        key: Its key.
-        kind: "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive".
-        text: What it says; "" of a secret, unless secrets were asked for.
-        status: "holds"; "ended": something else took its place; "expired"; "elsewhere": only branches that were given
-            up, or other threads' own, know it.
-        since: When it was said or written, ISO 8601; "" if unknown.
-        said: The person's words of the turn that it comes from; "" if nobody said it, or the exchange is gone.
-        messages: Ids of the messages that it comes from.
-        thread: Id of the thread; "" if unknown.
-        turn: The turn; 0: none.
-        namespace: Where it is kept.
-        value: The whole record, as it is stored: `subject`, `attribute`, `metadata`, `data`, `expires`, `by` …
-    """
+    """One thing that is remembered."""
 
     key: str
-    kind: str
-    text: str
+    kind: (
+        str  # "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive"
+    )
+    text: str  # what it says; "" of a secret, unless secrets were asked for
+    # "ended": something else took its place; "elsewhere": only given-up branches, or other threads' own, know it.
     status: Literal["holds", "ended", "expired", "elsewhere"]
-    since: str
-    said: str
-    messages: tuple[str, ...]
-    thread: str
-    turn: int
-    namespace: tuple[str, ...]
-    value: JSON
+    since: str  # when it was said or written, ISO 8601; "" if unknown
+    said: str  # the person's words of the turn that it comes from; "" if nobody said it, or the exchange is gone
+    messages: tuple[str, ...]  # ids of the messages that it comes from
+    thread: str  # "" if unknown
+    turn: int  # 0: none
+    namespace: tuple[str, ...]  # where it is kept
+    value: JSON  # the whole record, as it is stored: `subject`, `attribute`, `metadata`, `data`, `expires`, `by` …
 
 
 class _Place(NamedTuple):
@@ -86,9 +70,7 @@ class _Place(NamedTuple):
 
 # Inside the class `list` is its method.
 _Records: TypeAlias = list[MemoryRecord]
-_Places: TypeAlias = list[_Place]
 _Lines: TypeAlias = list[str]
-_Objects: TypeAlias = list[JSON]
 
 
 class Memories:
@@ -117,6 +99,7 @@ class Memories:
 
     Raises:
         InputError: The arguments do not go together; the message says which.
+        NoSuchMemoryError: Of a method that takes keys: no memory has one, or several have.
     """
 
     def __init__(
@@ -194,11 +177,7 @@ class Memories:
         return [memory for place in await self._places() for memory in await self._read(place) if fits(memory)]
 
     async def get(self, key: str) -> MemoryRecord:
-        """Return a memory by its key, or by the beginning of it, at least four characters.
-
-        Raises:
-            NoSuchMemoryError: There is none, or there are several.
-        """
+        """Return a memory by its key, or by the beginning of it, at least four characters."""
         return pick_memory(await self.list(), key)
 
     async def add(self, fact: Fact | Mapping[str, Any] | str) -> MemoryRecord:
@@ -225,7 +204,6 @@ class Memories:
         it (`corrects`). It goes back with the thread of the old one.
 
         Raises:
-            NoSuchMemoryError: There is no such memory, or there are several.
             InputError: It is no fact that this view sees: what was said stays said.
             ValueError: A field is not valid.
         """
@@ -242,12 +220,9 @@ class Memories:
     async def delete(self, *keys: str) -> _Records:
         """Delete memories for good, on every branch; return them. All of them are found, or nothing is changed.
 
-        With an exchange go the facts that it taught, unless they were said again, with each the conclusions that rest
-        on it, and what is kept beside it. What a deleted fact had ended holds again. The messages of a thread stay:
-        `retract` takes its turn out, `forget` the words.
-
-        Raises:
-            NoSuchMemoryError: There is no memory with one of the keys, or several.
+        With an exchange go the facts that it taught, unless they were said again, and with each the conclusions that
+        rest on it. What a deleted fact had ended holds again. The messages of a thread stay: `retract` takes its turn
+        out, `forget` the words.
         """
         memories, places = await self.list(), await self._places()
         chosen = {memory.key: memory for memory in (pick_memory(memories, key) for key in keys)}
@@ -273,7 +248,7 @@ class Memories:
 
         Secrets are left out, unless they were asked for.
         """
-        lines: _Objects = []
+        lines: Sequence[JSON] = []
         memories = [memory for memory in await self.list(**which) if self._secrets or memory.kind != "secret"]
         own = len(self._own_space())
         for space, timeline in await self._places():
@@ -282,7 +257,7 @@ class Memories:
             records: Sequence[AnyItem] = [*here, *beside]
             part = [{"place": one.namespace[own:], "key": one.key, "value": one.value} for one in records]
             plain = part and timeline and not isinstance(timeline, UserTimeline)
-            lines += lines_of_threads(space[own:], timeline, part) if plain and timeline else part
+            lines = [*lines, *(lines_of_threads(space[own:], timeline, part) if plain and timeline else part)]
         return [json.dumps(line, ensure_ascii=False) for line in lines]
 
     async def import_lines(self, lines: Iterable[str]) -> int:
@@ -309,21 +284,11 @@ class Memories:
         return sum(write.index is not False for write in new)
 
     async def why(self, what: str) -> Sequence[Cause]:
-        """Return the messages that taught what has some words; see `questbook.why`.
-
-        Raises:
-            InputError: `config` names no thread.
-            HistoryError: Nothing has the words.
-        """
+        """Return the messages that taught what has some words, as `questbook.why`; `config` names a thread."""
         return await why(*self._thread(), what)
 
     async def retract(self, turn: int) -> Retraction:
-        """Undo what was derived from a turn of the thread; see `questbook.retract`.
-
-        Raises:
-            InputError: `config` names no thread.
-            HistoryError: There is no such turn, or the last one is not finished. Nothing was changed.
-        """
+        """Undo what was derived from a turn of the thread that `config` names, as `questbook.retract`."""
         return await retract(*self._thread(), turn)
 
     def _thread(self) -> tuple[Graph, RunnableConfig, JSON]:
@@ -334,7 +299,7 @@ class Memories:
     def _own_space(self) -> tuple[str, ...]:
         return team_namespace(self.team) if self.team else (escape_label(self.user),)
 
-    async def _places(self) -> _Places:
+    async def _places(self) -> Sequence[_Place]:
         if self.team:
             return [_Place(team_namespace(self.team), None)]
         lasting = [_Place(player_namespace(self.user), None)]
@@ -369,7 +334,6 @@ class Memories:
         return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
 
     async def _read(self, place: _Place) -> _Records:
-        """Return all memories of a place, the latest first."""
         spaces = [(*place.space, label) for label in RECORDS]
         items = [item for space in spaces async for item in items_under(self.store, space, refresh_ttl=False)]
         items = [item for item in items if not item.value.get(WITHHELD)]
@@ -433,25 +397,11 @@ class Memories:
         await put_all(self.store, [*dependents.replacements, *beside, *heirs, *gaps, *reversed(deletions)])
 
 
-def _sync(
-    method: Callable[Concatenate[Memories, P], Coroutine[Any, Any, ResultT]],
-) -> "Callable[Concatenate[SyncMemories, P], ResultT]":
-    @wraps(method)
-    def call(self: "SyncMemories", /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return run_sync(method(self.memories, *args, **kwargs))
-
-    return call
-
-
 class SyncMemories:
     """What is remembered of a user or a team: `Memories` with sync methods of the same names and arguments.
 
-    Attributes:
-        memories: The `Memories` behind it.
-
-    Raises:
-        InputError: As `Memories`.
-        asyncio.InvalidStateError: Checkpointer or store belong to the event loop that is running: use `Memories`.
+    The one behind it is `memories`. Where checkpointer or store belong to the event loop that is running, an
+    asyncio.InvalidStateError says so.
     """
 
     def __init__(self, source: BaseStore | Graph, user: str = "", **options: Any) -> None:
@@ -459,14 +409,14 @@ class SyncMemories:
             source = sync_graph(source)
         elif isinstance(source, BaseStore):
             source = SyncStore(source)
-        self.memories = Memories(source, user, **options)
+        self.memories = self._behind = Memories(source, user, **options)
 
-    list = _sync(Memories.list)
-    get = _sync(Memories.get)
-    add = _sync(Memories.add)
-    correct = _sync(Memories.correct)
-    delete = _sync(Memories.delete)
-    export_lines = _sync(Memories.export_lines)
-    import_lines = _sync(Memories.import_lines)
-    why = _sync(Memories.why)
-    retract = _sync(Memories.retract)
+    list = sync_method(Memories.list)
+    get = sync_method(Memories.get)
+    add = sync_method(Memories.add)
+    correct = sync_method(Memories.correct)
+    delete = sync_method(Memories.delete)
+    export_lines = sync_method(Memories.export_lines)
+    import_lines = sync_method(Memories.import_lines)
+    why = sync_method(Memories.why)
+    retract = sync_method(Memories.retract)

@@ -1,9 +1,4 @@
 """The same memory for `langchain.agents.create_agent`: a middleware whose memory goes back with the agent's checkpoint.
 
-    agent = create_agent(model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…)
-
-- `memory`: `TimelineMemoryMiddleware`, its options, its hooks and its prompt. Read this first.
-- `state`: the channels that it adds to the agent's state, and the agent's messages as turns.
-- `owner`: to whom a thread belongs, and who may resume its runs.
-- `tools`: what the model may call, and how its changes reach the store with the turn's place.
+Read `memory` first: `TimelineMemoryMiddleware`, its hooks and its prompt.
 """

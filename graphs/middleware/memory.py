@@ -1,8 +1,6 @@
 """TimelineMemoryMiddleware: long-term memory for an agent of LangChain's, which goes back with the agent's checkpoint.
 
-Before the model it puts into the system message what this checkpoint may see; after the agent it writes the turn to the
-store, on the turn's own place of the timeline. Its steps are those of `questbook.graphs.turn`, which it gives the
-agent's state as they know it.
+Its steps are those of `questbook.graphs.turn`, which it gives the agent's state as they know it (`_read`).
 """
 
 import logging
@@ -75,9 +73,7 @@ Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     """Long-term memory that follows the checkpoint: rewind, retry, edit or fork a thread, and its memory is as it was.
 
-        agent = create_agent(
-            model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…
-        )
+        agent = create_agent(model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…)
 
     Args:
         user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`); None:
@@ -175,10 +171,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         On the thread of another user nothing is done: the message is taken out again, and `after_agent` refuses the
         run. Were it refused here, the message would stay in that user's conversation.
-
-        Raises:
-            PastUnknownError: The thread is new, a notebook has the scope "campaign", and the store cannot be read; or
-                it is older than version 0.2.1, and the store has to say whose it is.
         """
         return run_sync(self.abefore_agent(state, _for_sync(runtime)))
 
@@ -232,16 +224,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["end"])  # an edge that reads the state: it refuses an edit that does not fit
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """Remember the turn, and do what else comes after a reply.
-
-        Raises:
-            InputError: The thread is another user's.
-        """
+        """Remember the turn, and do what else comes after a reply."""
         return run_sync(self.aafter_agent(state, _for_sync(runtime)))
 
     @hook_config(can_jump_to=["end"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
+        """As `after_agent`."""
         if state.get("refused"):
             raise InputError(state["refused"])
         # Nothing is due where other middleware has ended the run before it began here: the next turn opens this one.
@@ -268,7 +256,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return {**update, "thread_owner": run.context.user} | ({"notices": notices} if notices else {})
 
     async def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
-        """Return the channels with which the turn begins; None if there is nothing to remember."""
         now, due = self._read(state), state.get("due", [])
         now.check_turns(state)
         turn, opened_by, due = open_turns(
@@ -290,7 +277,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return {**channels, **numbered, **pages, "due": due}
 
     def _upkeep(self) -> list[Step]:
-        """Return what is done after a reply, in this order."""
         return [
             *([self._noting(update_pages)] if self._spec.kept else []),
             remember,
@@ -369,7 +355,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _without_newest(state: Any) -> JSON:
-    """End a run, and take its input out of the thread again."""
     added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
     return {"messages": [RemoveMessage(message) for message in added], "jump_to": "end"}
 
@@ -398,10 +383,7 @@ async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
 def with_memory(
     system: SystemMessage | None, state: PageState, memories: Sequence[Memory], voices: dict[str, str] = ASSISTANT
 ) -> SystemMessage | None:
-    """Return the agent's system message with what it remembers; unchanged if that is nothing.
-
-    Pages come before memories, since a provider charges less for a beginning that stays the same.
-    """
+    """Return the agent's system message with what it remembers; unchanged if that is nothing."""
     lines = Section("memories", memory_lines(memories, voices))
     sections = [*page_sections(state), Section("summary", escape(state.summary)), lines]
     filled = [tag(section) for section in sections if section.text]

@@ -1,8 +1,4 @@
-"""To whom a thread belongs: the user with whom it began. Whose memory its runs read and write never changes.
-
-LangGraph lets everyone who knows a thread's id run it. Who else may resume it, such as a person who approves what a
-tool is to do, says the app.
-"""
+"""To whom a thread belongs: the user with whom it began. Who else may resume its runs, says the app."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -40,15 +36,7 @@ _MOST_MODELS = 32  # models whose settings are kept
 class Runs:
     """The runs of an agent, each with its settings and with the user whose memory it is.
 
-    Args:
-        spec: The agent's.
-        user: Who runs it; None: as the context or `configurable` says, or the log-in.
-        resumed_by: Who else may resume a run; None: nobody.
-        model: Takes notes; None: the one that a run names.
-        reflection: Settings of notes and reflections.
-
-    Raises:
-        DeclarationError: `resumed_by` is neither a function nor a collection of names.
+    The arguments are the agent's spec, those of `TimelineMemoryMiddleware`, and settings of notes and reflections.
     """
 
     def __init__(
@@ -71,11 +59,7 @@ class Runs:
     def of_caller(
         self, runtime: Runtime[Any], config: RunnableConfig | None = None, *, model: BaseChatModel | None = None
     ) -> Runtime[NotingContext]:
-        """Return the run with its settings: who runs it, and the model that takes notes.
-
-        Raises:
-            SettingsError: Nobody is named as the user, or two that differ are.
-        """
+        """Return the run with its settings: who runs it (`user_of`), and the model that takes notes."""
         settings, given = self._settings_with(self._model or model), runtime.context
         if self._user is not None:
             said: Any = self._user(runtime) if callable(self._user) else self._user
@@ -95,11 +79,8 @@ class Runs:
     ) -> Runtime[NotingContext]:
         """Return the run with its settings: the user is the one with whom the thread began, not who resumes it.
 
-        `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers.
-
-        Raises:
-            InputError: Another user runs it, who may not resume it.
-            SettingsError: Nobody is named as the user, or two that differ are.
+        `values` is the agent's state, `config` the run's (None: that of the node), `model` the one that answers. An
+        InputError refuses another user, who may not resume it.
         """
         run = self.of_caller(runtime, config, model=model)
         user = run.context.user
@@ -133,10 +114,8 @@ def refusal(owner: str, user: str) -> str:
 async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> str | None:
     """Return to whom a thread belongs; of a thread that has not begun, who runs it.
 
-    None: the thread is older than this rule, and the store does not tell.
-
-    Raises:
-        PastUnknownError: The thread is older than this rule, and the store cannot be read.
+    None: the thread is older than this rule (0.2.1), and the store does not tell. A PastUnknownError says that the
+    store cannot be read.
     """
     if owner := values.get("thread_owner"):
         return str(owner)
@@ -155,7 +134,6 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> st
 
 
 async def _writer_of(store: BaseStore, context: NotingContext, key: str) -> str | None:
-    """Return whose memory holds an exchange; None if nobody's does."""
     own = context.campaign_namespace("exchanges")
     if await store.aget(own, key) is not None:
         return context.user

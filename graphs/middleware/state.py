@@ -1,12 +1,11 @@
 """The agent's state: the channels that the middleware adds to it, and its messages as turns.
 
-The channels are private: a caller neither sends nor receives them. Pages are in the agent's output. An agent that is a
-node of a parent graph keeps no state of its own from run to run, so there the parent's state has to hold all of it:
-with `shared` the channels are in the agent's input and output, and the parent declares them too, with `MemoryState`.
+The channels are private; pages are in the agent's output. An agent that is a node of a parent graph keeps no state of
+its own from run to run: with `shared` all channels are in its input and output, and the parent's state holds them
+(`MemoryState`).
 
-`SummarizationMiddleware` takes all messages out and puts a summary and the last few back, in the middle of a turn too.
-So the words of each turn that is not in the store yet are kept beside the messages (channel `due`), from before the
-first model call on. `read_turns` puts both together again.
+`SummarizationMiddleware` takes messages out in the middle of a turn. So the words of each turn that is not in the store
+yet are kept beside the messages (channel `due`). `read_turns` puts both together again.
 """
 
 import json
@@ -104,11 +103,7 @@ class RecalledValue(UntrackedValue[list[JSON] | None]):
     """What was recalled, for this run only: no checkpoint holds it. Two of our middleware would both write it."""
 
     def update(self, values: Sequence[list[JSON] | None]) -> bool:
-        """Take the value of a step.
-
-        Raises:
-            DeclarationError: Two middleware have recalled.
-        """
+        """Take the value of a step, of one middleware."""
         if len(values) > 1:
             raise DeclarationError(
                 "middleware: got two TimelineMemoryMiddleware in one agent; expected one, since both would write the "
@@ -118,10 +113,7 @@ class RecalledValue(UntrackedValue[list[JSON] | None]):
 
 
 def state_schema(spec: Spec, *, shared: bool) -> type[Any]:
-    """Make the schema of the middleware's channels, one for each notebook among them.
-
-    With `shared`, all are in the agent's input and output, for a parent graph that holds them.
-    """
+    """Make the schema of the middleware's channels, one for each notebook among them."""
     hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
     hints |= page_channels(spec, JSON)
     if not shared:
@@ -155,13 +147,8 @@ def open_turns(
 ) -> OpenTurns:
     """Number the turns that have come since the last run.
 
-    Args:
-        messages: The agent's messages, the person's newest among them.
-        turn: Number of the last turn that was opened; 0 if none was. Then all turns in the messages are new: a thread
-            that is older than its memory.
-        opened_by: Id of the message that opened it.
-        due: Turns that are not remembered yet.
-        tools: Names of tools whose results are remembered.
+    `turn` is the number of the last turn that was opened, by the message `opened_by`; 0: none was, so all turns in the
+    messages are new (a thread that is older than its memory). `tools` have results that are remembered.
     """
     groups = _split(messages).turns
     openers = [opener_of(group) for group in groups]
@@ -187,9 +174,9 @@ def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Colle
 
 
 def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:
-    """Return with what a run ended, if not with words: structured output, or what a tool returned directly.
+    """Return with what a run ended: structured output, or what a tool returned directly; "" if with words.
 
-    `formats` are the names of the tools that LangChain makes of `response_format`. "" if it ended with words.
+    `formats` are the names of the tools that LangChain makes of `response_format`.
     """
     last = messages[-1] if messages else None
     if not isinstance(last, ToolMessage):
@@ -218,10 +205,7 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
 
 
 def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessage]:
-    """Return the messages of the turns behind the one that a message opened.
-
-    If that message has left, they are those of the last turn, unless it has an answer.
-    """
+    """Return the messages of the turns behind the one that a message opened; if it has left, an unanswered one's."""
     groups = _split(messages).turns
     place = next((n for n, group in enumerate(groups) if opener_of(group) == opened_by), None)
     if place is None:

@@ -1,9 +1,8 @@
 """What the model may call: `search_memory`, `manage_memory`, and a tool for each page that is written on demand.
 
-What they change in the middle of a turn is staged. A write that went to the store at once would be seen by a fork from
-before it. So a tool leaves it in the channel `staged`, which goes back with the checkpoint, and `write_staged` writes
-it after the turn, on the turn's own place. Records are never changed: an update is a new record and a judgement that
-the old one holds no more.
+A write that went to the store in the middle of a turn would be seen by a fork from before it. So a tool leaves it in
+the channel `staged`, and `write_staged` writes it after the turn, on the turn's own place. Records are never changed:
+an update is a new record and a judgement that the old one holds no more.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -69,7 +68,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
 async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
     """Write what tools changed, once the turns have their places; a failure leaves it for the next turn.
 
-    Writing twice is writing once. The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
+    The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
     """
     if not state.staged or runtime.store is None or state.remembered_through < state.turn:
         return {}
@@ -113,11 +112,7 @@ _MOST = 20  # memories that a search returns at most
 
 
 def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
-    """Make `search_memory` and `manage_memory`.
-
-    What `manage_memory` changes is staged in state, where a later search of the turn finds it, and reaches the store
-    with the turn's place on the timeline.
-    """
+    """Make `search_memory` and `manage_memory`; a later search of the turn finds what is staged."""
 
     async def search_memory(
         runtime: ToolRuntime, query: str = "", limit: int = 10, key: Key = "", page: int = 1
@@ -175,7 +170,6 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
 async def _problem(
     state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
 ) -> str:
-    """Say why a change cannot be made; "" if it can."""
     if is_private(state):
         return PRIVATE_REFUSAL
     if action not in ENDINGS and not content.strip():
@@ -209,8 +203,6 @@ def run_of(runtime: ToolRuntime) -> Runtime[Any]:
 def _tool(
     function: Callable[..., Coroutine[Any, Any, Any]], description: str, name: str, schema: JSON | None = None
 ) -> BaseTool:
-    """Make a tool for sync and async agents of an async function."""
-
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         return run_sync(function(*args, **kwargs))

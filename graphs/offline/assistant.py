@@ -1,7 +1,6 @@
-"""OfflineAssistant: a companion made of a few rules, with no language model in it.
+"""OfflineAssistant: a companion made of a few rules: it notes statements, ends what is over, answers from its prompt.
 
-It notes plain English statements, such as "My sister Anna lives in Bergen", answers from what is in its prompt, ends
-what one says is over, and says "I do not know" to everything else. How it reads English is in assistant.toml.
+How it reads English, such as "My sister Anna lives in Bergen", is in assistant.toml.
 """
 
 import re
@@ -140,7 +139,8 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
         return f"{begin}{' '.join(one.said for one in found)}"
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
     kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
-    told = [*(str(memory.get("user") or "") for memory in prompt.memories), *(words for words, _ in prompt.exchanges())]
+    told = [str(memory.get("user") or "") for memory in prompt.records("memories")]
+    told += [words for words, _ in prompt.exchanges()]
     asks = (_MESSAGE["forget"], _MESSAGE["remember"], _MESSAGE["question"])
     kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
     # A statement is known, or has ended since; one word alone finds what is not meant.
@@ -169,7 +169,7 @@ def _knowledge(prompt: Prompt) -> dict[str, Statement]:
     """Take together what facts, the conversation and core memory tell, by slot; later ones replace earlier ones."""
     known, core = dict[str, Statement](), _read_told(_human(prompt)[0])
     _update(known, core)
-    for memory in sorted(prompt.memories, key=lambda memory: int(memory.get("turn") or 0)):
+    for memory in sorted(prompt.records("memories"), key=lambda memory: int(memory.get("turn") or 0)):
         if not memory.keys() & {"claimed_by", "rumour", "until"}:
             _update(known, _read_told(str(memory.get("fact") or "")))
     for words, reply in prompt.exchanges():
@@ -180,14 +180,12 @@ def _knowledge(prompt: Prompt) -> dict[str, Statement]:
 
 
 def _update(known: dict[str, Statement], told: Iterable[Statement], ended: Collection[Statement] = ()) -> None:
-    """Take out what has ended; take in what was told, the newest last."""
     for one in (*ended, *told):
         known.pop(one.slot, None)
     known.update({one.slot: one for one in told if one not in ended})
 
 
 def _note_facts(turns: list[JSON]) -> Answer:
-    """Hand over what turns told, and what they ended, as facts."""
     facts = list[JSON]()
     for turn in turns:
         ended = _read_told(str(turn.get("assistant") or "").partition(_SAYS["over"])[2])
@@ -222,7 +220,6 @@ def _greeting(prompt: Prompt, known: dict[str, Statement]) -> str:
 
 
 def _human(prompt: Prompt) -> tuple[str, int]:
-    """Return what core memory says of the person, and its limit in characters."""
     block = prompt.page("core_memory").get("human")
     block = block if isinstance(block, dict) else {}
     return str(block.get("value") or ""), int(block.get("limit") or 0)
@@ -252,7 +249,6 @@ def _read_told(text: str) -> list[Statement]:
 
 
 def _reword(text: str) -> str:
-    """Say in one form what people say in many, as assistant.toml lists them."""
     return reduce(lambda said, form: form[0].sub(form[1], said), _FORMS, text)
 
 

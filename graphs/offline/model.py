@@ -77,10 +77,9 @@ class Prompt:
         """The running summary."""
         return unescape(self.section("summary"))
 
-    @property
-    def memories(self) -> list[JSON]:
-        """The recalled memories."""
-        return _lines(self.section("memories"))
+    def records(self, name: str) -> list[JSON]:
+        """Return the JSON objects in a section, such as the memories."""
+        return [record for line in self.section(name).splitlines() if (record := _read_object(line))]
 
     @property
     def missing(self) -> list[str]:
@@ -90,7 +89,7 @@ class Prompt:
     @property
     def turns(self) -> list[JSON]:
         """The turns to note or to sum up."""
-        turns = _lines(self.section("turns"))
+        turns = self.records("turns")
         return [turn | {"player": _without_speaker(turn["player"])} if "player" in turn else turn for turn in turns]
 
     @property
@@ -135,10 +134,9 @@ class Prompt:
 
 
 class OfflineModel(BaseChatModel):
-    """A chat model without a language model in it.
+    """A chat model without a language model in it: a subclass writes `_reply`.
 
-    It knows what is in the messages, and the tools bound to it say what it is asked to do. The same seed and the same
-    messages get the same answer. A subclass writes `_reply`.
+    The tools bound to it say what it is asked to do. The same seed and the same messages get the same answer.
     """
 
     longest: ClassVar[int] = 2_000
@@ -210,12 +208,7 @@ def unescape(text: str) -> str:
     return re.sub(r"&(amp|lt|gt|quot|#x27);", lambda match: html.unescape(match[0]), text)
 
 
-def _lines(text: str) -> list[JSON]:
-    return [record for line in text.splitlines() if (record := _read_object(line))]
-
-
 def _read_object(text: str) -> JSON:
-    """Read a JSON object; {} if the text is none."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -229,7 +222,6 @@ def _result(message: ToolMessage) -> JSON:
 
 
 def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
-    """Return a person's message with what they wrote, without the sections that open it and without escapes."""
     if not isinstance(message, HumanMessage):
         return message
     text = message.text
@@ -244,7 +236,6 @@ def _without_speaker(text: str) -> str:
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
-    """Cut a message into chunks: its words, its tool calls, its metadata."""
     for word in re.findall(r"\s*\S+|\s+$", str(message.content)):
         yield ChatGenerationChunk(message=AIMessageChunk(content=word))
     for index, call in enumerate(message.tool_calls):

@@ -3,8 +3,7 @@
     START ─ note ─ gather ─┬─ not enough is new ─► END
                            └─► question ─┬─ nothing to ask ──────────────────► write ─► END
                                          └─► retrieve ─► conclude ─────────────┘
-`note` is left out unless the input says from which turn on facts are to be noted. Where the model or the store fails,
-the run ends there, and the next one begins with the same turns and facts.
+Where the model or the store fails, the run ends there, and the next one begins with the same turns and facts.
 """
 
 from typing import Any, Literal

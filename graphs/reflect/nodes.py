@@ -1,7 +1,5 @@
 """The nodes of a reflection: note, gather, question, retrieve, conclude, write.
 
-`note` has the facts noted of turns that are in the store, each turn's once, on the turn's own timeline.
-
 A node that fails ends the reflection instead of the run that it is part of. Then nothing says that the reflection was
 done, a notice tells a person, and the next reflection begins with the same facts.
 """
@@ -61,17 +59,14 @@ _log = logging.getLogger(__name__)
 
 
 def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
-    """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds.
-
-    What a caller has to mend is an error of the run.
-    """
+    """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds."""
 
     @wraps(node)
     async def run(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
-        except InputError:
+        except InputError:  # what a caller has to mend is an error of the run
             raise
         except GaveWay:
             if not state.note_from:
@@ -90,8 +85,7 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
 async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> tuple[ReflectState, JSON]:
     """Return the state with its timeline and turn, and the channels to write: if neither is given, the campaign's head.
 
-    Raises:
-        InputError: One of them is lacking, or the campaign was not played.
+    An InputError says that one of them is lacking, or that the campaign was not played.
     """
     if runtime.store is not None and state.timeline == state.taken and (state.taken or not state.turn):
         head = await head_of(runtime.store, runtime.context)
@@ -109,11 +103,7 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
 
 
 async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
-
-    Raises:
-        InputError: The input does not say where to look back from.
-    """
+    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here."""
     state, start = await find_start(state, runtime)
     update: JSON = start | {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
     update |= {"machine": "reflect", "failed": "", "pending": 0}
@@ -134,11 +124,7 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
 
 
 async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
-
-    Raises:
-        ModelError: The model failed, or wrote prose without a question in it.
-    """
+    """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask."""
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
     asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
@@ -150,11 +136,7 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
 
 
 async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Collect what the model is shown, in the order of turns: the new facts, similar ones, what answers the questions.
-
-    The other side of a contradiction is among the similar facts. Where not all fits, the most similar fact of each new
-    one goes before the answers, and these before further similar facts.
-    """
+    """Collect what the model is shown, in the order of turns: new facts, similar ones, what answers the questions."""
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
     namespaces = namespaces_of(runtime.context)
@@ -181,11 +163,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
 
 
 async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Ask the model for insights and contradictions, in one call. No call: there are none.
-
-    Raises:
-        ModelError: The model failed or wrote prose, or an earlier node was interrupted.
-    """
+    """Ask the model for insights and contradictions, in one call. No call: there are none."""
     if state.failed:
         return {}
     if state.evidence is None or state.questions is None:
@@ -199,13 +177,9 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
 
 
 async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
-    """Write insights and judgements, and last that the facts have been reflected on.
+    """Write insights and judgements, and last that the facts have been reflected on; writing twice is writing once.
 
-    Keys follow from the turn, so that writing twice is writing once. An insight that repeats a valid one becomes a mark
-    that it was drawn again, and a record of what it was drawn from.
-
-    Raises:
-        ModelError: An earlier node was interrupted.
+    An insight that repeats a valid one becomes a mark that it was drawn again, and a record of what it was drawn from.
     """
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
@@ -230,10 +204,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
 
 
 async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Timeline, turns: range) -> int:
-    """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none.
-
-    `noted` is the namespace of the records of what was noted.
-    """
+    """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none."""
     keys = [record_key(branch_of(timeline, turn), turn, "noted") for turn in turns]
     records = await asyncio.gather(*(store.aget(noted, key, refresh_ttl=False) for key in keys))
     return max((turn for turn, record in zip(turns, records, strict=True) if record is not None), default=0)
@@ -242,11 +213,7 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Time
 async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
-    The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile. What is
-    written carries the turn's place: a fork from before it does not see it, nor does a thread that was undone.
-
-    Raises:
-        InputError: The input does not say where to look back from.
+    The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile.
     """
     state, start = await find_start(state, runtime)
     update: JSON = start | {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
@@ -301,11 +268,7 @@ def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectCo
 
 
 async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> tuple[list[JSON], str]:
-    """Ask the model once, for calls of a tool; return their arguments, and its text if that says more than "nothing".
-
-    Raises:
-        ModelError: It failed, or no call of it could be read.
-    """
+    """Ask the model once, for calls of a tool; return their arguments, and its text if it says more than "nothing"."""
     name = tool["function"]["name"]
     model = (await chat_model(context)).bind_tools([tool])
     reply = await ask(model, prompt, model_name=context.model, tools=[tool], tags=[TAG_NOSTREAM])
@@ -330,7 +293,6 @@ def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
 async def _similar_facts(
     store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[Evidence]
 ) -> list[list[Evidence]]:
-    """Return for each new fact the valid earlier ones that are most like it, in one batch for all facts."""
     texts = [str(fact.value["text"]) for fact in facts]
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
@@ -354,4 +316,3 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
 
 
 NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
-"""The nodes by their names; the graph has each end the reflection if it fails."""

@@ -61,13 +61,13 @@ def fit_budget(evidence: Sequence[Evidence], budget: int) -> list[Evidence]:
 
 
 def questions_tool() -> JSON:
-    """Return the tool by which a model hands over its questions, in the OpenAI function format."""
+    """Return the tool by which a model hands over its questions."""
     questions = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_QUESTIONS}
     return _tool(QUESTIONS, "Ask salient questions about the facts.", {"questions": questions}, ["questions"])
 
 
 def reflection_tool() -> JSON:
-    """Return the tool by which a model hands over what it concluded, in the OpenAI function format."""
+    """Return the tool by which a model hands over what it concluded."""
     number = {"type": "integer", "description": "Number of a memory."}
     insight = {
         "text": {"type": "string", "description": "One sentence that can be understood by itself, with names."},

@@ -33,29 +33,23 @@ def namespaces_of(context: Settings) -> Namespaces:
 class ReflectInput(Schema):
     """What a caller sends: where to look back from."""
 
-    timeline: Annotated[list[tuple[str, int]], Last(CheckedTimeline, [])] = Field(
-        default_factory=list,
-        description="The timeline that reflects, as the thread's state has it; empty, with turn 0: where the campaign "
-        "of the settings was last played.",
-    )
-    turn: Annotated[int, Last] = Field(
-        default=0, description="The timeline's current turn; what is written carries its number."
-    )
-    through: Annotated[int, Last] = Field(
-        default=0, description="The last turn whose facts are all in the store; 0: the current one."
-    )
-    note_from: Annotated[int, Last] = Field(
-        default=0, description="First turn whose facts are noted before the reflection, if they are not yet; 0: none."
-    )
-    thread: Annotated[str, Last] = Field(default="", description="Id of the timeline's thread; empty: the run's own.")
-    of_user: Annotated[bool, Last] = Field(
-        default=False, description="Whether the user's other threads see what is noted."
-    )
-    viewer_page: Annotated[str, Last] = Field(
-        default="",
-        description="Page of the campaign's head whose `name` is one of the person's names there; empty: none.",
-    )
-    notes_only: Annotated[bool, Last] = Field(default=False, description="Whether facts are noted, and no more.")
+    timeline: Annotated[list[tuple[str, int]], Last(CheckedTimeline, [])] = Field(default_factory=list)
+    """The timeline that reflects, as the thread's state has it; empty, with turn 0: where the campaign of the settings
+    was last played."""
+    turn: Annotated[int, Last] = 0
+    """The timeline's current turn; what is written carries its number."""
+    through: Annotated[int, Last] = 0
+    """The last turn whose facts are all in the store; 0: the current one."""
+    note_from: Annotated[int, Last] = 0
+    """First turn whose facts are noted before the reflection, if they are not yet; 0: none."""
+    thread: Annotated[str, Last] = ""
+    """Id of the timeline's thread; empty: the run's own."""
+    of_user: Annotated[bool, Last] = False
+    """Whether the user's other threads see what is noted."""
+    viewer_page: Annotated[str, Last] = ""
+    """Page of the campaign's head whose `name` is one of the person's names there; empty: none."""
+    notes_only: Annotated[bool, Last] = False
+    """Whether facts are noted, and no more."""
 
 
 class ReflectState(ReflectInput):

@@ -1,7 +1,5 @@
 """When a machine reflects: enough was noted since the last time. Then its node `reflect` looks back on it.
 
-In the turn, or in the background.
-
 The channel `unreflected` says when a reflection may be due, so that an ordinary turn asks no store; whether it is, the
 store says. The channel goes back to 0 only after a reflection's writes.
 """
@@ -37,11 +35,7 @@ NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
 async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
-    """Reflect, or have it done in the background.
-
-    If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
-    turn, if the person's next message comes meanwhile.
-    """
+    """Reflect, or have it done in the background; if it fails, a notice says so."""
     notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
     if runtime.context.reflection == "background":
@@ -76,8 +70,7 @@ async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
 async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
     """Have a run of `reflect` in the background note what the turns taught that are not noted yet, and reflect on it.
 
-    A node in the place of `learn`; where there is no background it is `learn`, and a notice says so. What a run has
-    noted is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
+    Where there is no background it is `turn.facts.learn`, and a notice says so. `facts_through` follows next turn.
     """
     context, store = runtime.context, runtime.store
     if store is None or state.remembered_through < state.turn:
@@ -123,9 +116,7 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
-
-    The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
-    once: by the first turn after the run's end that may start the next one.
+    The notices of the last run, in whose thread nobody looks, are shown here, once.
     """
     namespaces = namespaces_of(runtime.context)
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))

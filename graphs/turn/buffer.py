@@ -38,7 +38,6 @@ CONDENSE = """\
 You keep the running summary of a conversation. Rewrite <summary> so that it also covers <turns>: who said what that
 matters, with names, dates, decisions, promises and open questions; no style, no advice. Leave out what no longer
 matters. Answer with the summary alone, in at most {words} words."""
-"""Instructions to a model that summarises."""
 _log = logging.getLogger(__name__)
 NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequence[str]]]]
 """Returns what was noted of turns, given the state, the runtime, the first and the last: sentences by turn."""
@@ -51,11 +50,7 @@ class ModelSummarizer(NamedTuple):
     instructions: str
 
     async def fold(self, summary: str, turns: Sequence[Mapping[str, Any]], tokens: int) -> str:
-        """Ask the model.
-
-        Raises:
-            QuestbookError: It cannot be loaded, failed or said nothing.
-        """
+        """Ask the model; a QuestbookError says that it cannot be loaded, failed or said nothing."""
         prompt = summary_prompt(summary, turns, tokens, self.instructions)
         model = await chat_model(self.settings)
         reply = await ask(model, prompt, model_name=self.settings.model, tags=[TAG_NOSTREAM])
@@ -104,10 +99,7 @@ def eviction(state: TurnState, settings: Settings) -> Eviction:
 
 
 def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Callable[[Any], str]:
-    """Make the route that lets turns leave the buffer when its policy says so.
-
-    With `reflects`, a reflection goes first when enough was noted since the last one.
-    """
+    """Make the route to "condense" when the buffer's policy says so; with `reflects`, a due reflection goes first."""
 
     def route_upkeep(state: Any) -> str:
         settings: Any = context.of(context_or_none())
@@ -128,13 +120,11 @@ def _policy(state: TurnState, settings: Settings, instructions: str = "") -> Buf
 def condense(
     instructions: str = CONDENSE, noted: NotedFacts | None = None
 ) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
-    """Make the node that lets turns leave the buffer, as its policy says.
+    """Make the node that lets turns leave the buffer, as its policy says; private ones without a word in the summary.
 
-    What the policy summarises goes into the summary. If the summarizer fails, the summary stays as it is, sentences of
-    the replies and the facts noted of the turns go behind it, and a notice says so. Private turns leave without a word
-    in the summary. If the person's next message comes meanwhile, all turns stay until the next turn's end. A message
-    that the server's queue brings again leaves (`TurnState.is_repeated`). `instructions` to a summarizing model have
-    {words} for how many it may write.
+    If the summarizer fails, `fold` says what becomes of the summary. If the person's next message comes meanwhile, all
+    turns stay until the next turn's end. A message that the server's queue brings again leaves
+    (`TurnState.is_repeated`). `instructions` to a summarizing model have {words} for how many it may write.
     """
 
     async def condense(state: TurnState, runtime: Runtime[Any]) -> JSON:

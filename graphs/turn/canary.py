@@ -1,11 +1,8 @@
 """The leak canary: it looks once more at the records of a prompt, and calls out if the run may not see one.
 
-Namespaces and timelines keep a record from a run that may not see it. This checks their promise where the choice is
-final, and compares labels and numbers by itself: a mistake there is no mistake here. What it finds is left out of the
-prompt, counted, and logged as an error. `counts` says of this process how many records were "checked" and "leaked".
+It compares labels and numbers by itself: a mistake in namespaces or timelines is no mistake here. What it finds is left
+out of the prompt, counted in `counts` ("checked", "leaked"), and logged as an error.
 """
-
-from __future__ import annotations
 
 import logging
 from collections import Counter
@@ -26,8 +23,8 @@ counts = Counter[str](checked=0, leaked=0)
 
 
 def without_leaks(
-    records: Iterable[Recalled], state: TurnState, settings: Settings, timeline: Timeline
-) -> list[Recalled]:
+    records: Iterable["Recalled"], state: "TurnState", settings: Settings, timeline: Timeline
+) -> list["Recalled"]:
     """Return the records that the run of a turn may see; `timeline` is that of `visible_timeline`."""
     kept: list[Recalled] = []
     for record in records:
@@ -40,7 +37,7 @@ def without_leaks(
     return kept
 
 
-def _problem(record: Recalled, state: TurnState, settings: Settings, timeline: Timeline) -> str:
+def _problem(record: "Recalled", state: "TurnState", settings: Settings, timeline: Timeline) -> str:
     owner, campaign, *_ = (*record.namespace, "", "")
     if owner == _TEAMS:
         if unescape_label(campaign) != settings.team:

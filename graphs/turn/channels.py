@@ -1,9 +1,8 @@
 """Channels that check what is written to them: a write that does not fit is left out, and the thread can still be read.
 
-LangGraph saves a write before its channel sees it, and gives it to the channel again whenever the thread is read. A
-channel that raised there would make the thread unreadable forever. So these channels keep their value; the log says
-why, and so does a notice of the next turn. They raise where nothing has been saved yet: in the copy that LangGraph
-makes to show an edge what a node, or an edit by `update_state`, is about to write.
+LangGraph saves a write before its channel sees it: a channel that raised there would make the thread unreadable
+forever. So these keep their value, and a notice of the next turn says so. They raise where nothing has been saved yet:
+in the copy that LangGraph makes to show an edge what a node, or an edit by `update_state`, is about to write.
 """
 
 import logging
@@ -12,6 +11,7 @@ from copy import copy
 from typing import Any, NamedTuple, Self, get_origin
 
 from langgraph.channels import LastValue
+from langgraph.channels.binop import _get_overwrite  # what replaces a value without the reducer, in any form
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter
@@ -20,7 +20,6 @@ from questbook.graphs.errors import InputError
 from questbook.memory.timeline.records import Count, check_fits
 from questbook.types import storable
 
-_OVERWRITE = "__overwrite__"
 _log = logging.getLogger(__name__)
 
 
@@ -34,10 +33,8 @@ class Refusal(NamedTuple):
 class Checked(LastValue[Any]):
     """A channel with a reducer, which raises to refuse a write. What no database takes is left out of texts.
 
-    Args:
-        typ: The type that nodes receive.
-        reduce: Makes the new value from the current one and a write; it changes neither.
-        empty: Makes the value before the first write; None: there is none.
+    `typ` is the type that nodes receive; `reduce` makes the new value from the current one and a write, and changes
+    neither; `empty` makes the value before the first write; None: there is none.
     """
 
     __slots__ = ("_applied", "_default", "_empty", "_reduce", "_refusals", "_saved")
@@ -70,11 +67,7 @@ class Checked(LastValue[Any]):
         return _with_refusals(value, self._refusals) if self._refusals else value
 
     def update(self, values: Sequence[Any]) -> bool:
-        """Apply each write that fits; return whether there was one.
-
-        Raises:
-            ValueError: A write does not fit, and this is a copy: nothing is saved. The message names the channel.
-        """
+        """Apply each write that fits; return whether there was one. In a copy, a ValueError refuses any other."""
         changed = False
         for write in values:
             try:
@@ -103,7 +96,7 @@ class Checked(LastValue[Any]):
         return after
 
     def _reduced(self, write: Any) -> Any:
-        overwrites, value = _overwrite(write)
+        overwrites, value = _get_overwrite(write)
         if overwrites:
             return self._reduce(self._empty() if self._empty else None, storable(value))
         return self._reduce(self.value if self.is_available() else None, storable(write))
@@ -112,11 +105,9 @@ class Checked(LastValue[Any]):
 class Last(Checked):
     """A channel that holds the last value that fits its type: `Annotated[int, Last]`.
 
-    Args:
-        typ: The type; an `int` is a number from 0. The state's own annotation may be wider: it reads what was saved
-            before the channel was as strict.
-        default: What the state has before the first write; None: the type's empty value.
-        most: Items of a list that grows: a write is added to it, and the last `most` are kept; 0: a write replaces.
+    An `int` is a number from 0. The state's own annotation may be wider: it reads what was saved before the channel was
+    as strict. `default` is what the state has before the first write; None: the type's empty value. Of a list that
+    grows the last `most` items are kept; 0: a write replaces.
     """
 
     __slots__ = ()
@@ -179,9 +170,8 @@ class Names(list[str]):
 class Owner(Last):
     """The channel that says whose a thread is, user and campaign: `Annotated[list[str], Owner]`. It is written once.
 
-    The thread's first turn writes `Names`, over what a run's command may have put there before
-    (`questbook.graphs.turn.scope.campaign_of`). A later value that differs does not fit, nor does any edit before that
-    turn.
+    The thread's first turn writes `Names`, over what a run's command may have put there before. A later value that
+    differs does not fit, nor does any edit before that turn.
     """
 
     __slots__ = ()
@@ -202,8 +192,7 @@ class Owner(Last):
 class Own(LastValue[Any]):
     """A channel that says to which machine a thread belongs: `Annotated[str, Own("companion")]`.
 
-    LangGraph lets any graph run on any thread, and its checkpoint then lacks what only the thread's own machine keeps.
-    So another machine's run fails here, before anything is saved. The thread can still be read.
+    LangGraph lets any graph run on any thread. Another machine's run fails here, before anything is saved.
     """
 
     __slots__ = ("machine",)
@@ -229,11 +218,7 @@ class Own(LastValue[Any]):
         return changed
 
     def checkpoint(self) -> Any:
-        """Return the value to save.
-
-        Raises:
-            InputError: The thread belongs to another machine.
-        """
+        """Return the value to save; where the thread belongs to another machine, an InputError refuses it."""
         if self.is_available() and self.value != self.machine:
             owner = self.value if isinstance(self.value, str) else " of ".join(map(repr, reversed(self.value)))
             wrong = f"This thread belongs to {owner}, and {self.machine} cannot run on it."
@@ -242,11 +227,7 @@ class Own(LastValue[Any]):
 
 
 def check_channel(channels: Mapping[str, Any], name: str, value: Any) -> None:
-    """Check a value that a graph's channel had, as a file says; a channel that the graph does not have is passed over.
-
-    Raises:
-        ValueError: It does not fit; the message names the channel, the value and what is expected.
-    """
+    """Check a value that a graph's channel had, as a file says; one that does not fit is refused by a ValueError."""
     channel = channels.get(name)
     if isinstance(channel, Own) and value != channel.machine:
         raise InputError(f"{name}: got {value!r:.80}; expected {channel.machine!r}.")
@@ -262,10 +243,7 @@ def refusals_in(values: Any) -> list[Refusal]:
 
 
 class _Marked:
-    """A value that says what its channel refused: LangGraph gives a node nothing else of a channel.
-
-    A checkpoint has the plain value, and so has a pickle, as LangGraph's development server makes of a thread's values.
-    """
+    """A value that says what its channel refused, for a node; checkpoints and pickles have the plain value."""
 
     refusals: Sequence[Refusal]
 
@@ -283,15 +261,3 @@ def _with_refusals(value: Any, refusals: Sequence[Refusal]) -> Any:
     marked = _MARKED[type(value)](value)
     marked.refusals = refusals
     return marked
-
-
-def _overwrite(write: Any) -> tuple[bool, Any]:
-    """Return whether a write replaces the value without the reducer, in any form of LangGraph's, and with what."""
-    if isinstance(write, Overwrite):
-        return True, write.value
-    if isinstance(write, Mapping):
-        if len(write) == 1 and _OVERWRITE in write:
-            return True, write[_OVERWRITE]
-        if write.get("type") == _OVERWRITE and "value" in write:
-            return True, write["value"]
-    return False, None

@@ -1,11 +1,8 @@
 """The clock in checkpoint ids, and what happens when this computer's clock goes back.
 
 The latest checkpoint of a thread is the one with the greatest id, and an id begins with the time at which it was made.
-After the clock was set back, new ids would be smaller than those before: every turn would be a branch that nobody
-goes on from. So a checkpointer calls `keep_ids_after` with the thread's newest id whenever a thread is loaded.
+So that ids grow when the clock goes back, a checkpointer calls `keep_ids_after` whenever a thread is loaded.
 """
-
-from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -22,10 +19,7 @@ _ONE_SECOND = timedelta(seconds=1)
 
 
 def keep_ids_after(checkpoint_id: str) -> None:
-    """Make sure that ids which this process makes from now on are greater than this UUID of version 6.
-
-    Any other text changes nothing.
-    """
+    """Make ids that this process makes from now on greater than this UUID of version 6; other texts change nothing."""
     ticks, state = _ticks(checkpoint_id), vars(checkpoint_ids)
     if ticks is not None and ticks > (state[_LAST] or 0):
         state[_LAST] = ticks
@@ -38,15 +32,12 @@ def time_of(checkpoint_id: str | None) -> datetime | None:
 
 
 def said_at(checkpoint_id: str | None) -> str:
-    """Return when a reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again.
-
-    If the clock went back meanwhile, it is now: the id still says the time that the clock had before.
-    """
+    """Return when a reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again, at most now."""
     now = datetime.now(UTC)
     return min(time_of(checkpoint_id) or now, now).isoformat(timespec="seconds")
 
 
-def clock_problem(runtime: Runtime[Any]) -> str:
+def clock_problem(runtime: "Runtime[Any]") -> str:
     """Say how far this computer's clock went back since the run's checkpoint; "" if it did not."""
     info = runtime.execution_info
     then, now = time_of(info.checkpoint_id if info else None), datetime.now(UTC)

@@ -1,8 +1,6 @@
 """Facts of a conversation: after the reply, one question to the model for what was said, and how it gets into a store.
 
-The companion and `build_agent` use the node `learn`. Others call `ask_facts`, which asks and needs no state, and
-write what it returns with `questbook.memory.facts.writing.note_facts`. The dungeon master asks for a patch of a page
-and facts in one call (`questbook.graphs.dungeon_master.facts`).
+`learn` is a node. `ask_facts` needs no state; `questbook.memory.facts.writing.note_facts` writes what it returns.
 """
 
 import logging
@@ -18,7 +16,7 @@ from pydantic import BaseModel
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import AppRules, Settings
 from questbook.graphs.turn.node import give_way
-from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, catching_up, known_attributes, take_notes
+from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, attribute_lines, catching_up, known_slots, take_notes
 from questbook.graphs.turn.pages import declare
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.recall import FACTS
@@ -97,11 +95,7 @@ class FactNotes:
 
 
 def rules_of(facts: object, team: Any, metadata: Any) -> AppRules:
-    """Put together what an app says of its agent's memory.
-
-    Raises:
-        DeclarationError: One makes no sense.
-    """
+    """Put together what an app says of its agent's memory; a DeclarationError refuses what makes no sense."""
     notes = facts if isinstance(facts, FactNotes) else FactNotes()
     team, metadata = "" if team is None else team, {} if metadata is None else metadata
     rules: JSON = {name: getattr(notes, name) for name in ("schema", "instructions", "ttl")}
@@ -124,11 +118,7 @@ class TaughtTurns(NamedTuple):
 
 
 async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
-    """Ask the model, once, what the turns taught that are not noted yet, and write it; return the channels to write.
-
-    A node for after `remember`, when each turn has its place on the timeline: a fork from before a turn does not see
-    its facts. A later fact of a slot ends the earlier one. After a failure the next turn notes it too (`catching_up`).
-    """
+    """Ask the model, once, what the turns taught that have a place and are not noted yet, and write it."""
     store, context = runtime.store, runtime.context
     if store is None:
         return {"facts_through": state.turn}
@@ -181,16 +171,13 @@ async def learn_turns(
     name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
     shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
     first and the last turn that was shown.
-
-    Raises:
-        QuestbookError: The model failed, as `ask_facts` says; nothing was written.
     """
     namespace = settings.campaign_namespace(FACTS)
 
     async def ask(shown: list[Turn]) -> NotedFacts:
-        known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
+        slots = await known_slots(store, namespace, shown, ["the user"], timeline=timeline, before=before)
         now = await _said_at(store, settings, timeline, shown[-1]["turn"])
-        return await wait(ask_facts(shown, settings, known=known, now=now))
+        return await wait(ask_facts(shown, settings, known="\n".join(attribute_lines(slots)), now=now))
 
     noted, turns, short = await ask_of_oldest(due, budget, ask)
     first, last = turns[0]["turn"], turns[-1]["turn"]
@@ -207,11 +194,8 @@ async def ask_facts(
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
-    `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
-    said, with an offset (None: now): words such as "yesterday" count from there.
-
-    Raises:
-        QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.
+    `turns` are {"turn", "player", "reply"}; `known` are lines of attributes that were noted before; `now` is when the
+    turns were said, with an offset (None: now). A QuestbookError says that the model failed, or nothing can be read.
     """
     now = now or datetime.now(UTC).astimezone(settings.zone)
     shown = [{"turn": turn["turn"], "user": turn["player"], "assistant": turn["reply"]} for turn in turns]

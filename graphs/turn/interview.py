@@ -60,12 +60,8 @@ async def interview(
     """Talk with the person, and note on the page what they said.
 
     The model is asked again, at most twice, when it noted something without a word to the person, and when some of a
-    note did not fit, until it answers without a call; what it said to the person, and what fits, is kept in any case.
-    Nothing is noted of a private turn. If the model asks nothing, `question` is asked, with {missing} for the first
-    missing field.
-
-    Raises:
-        ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
+    note did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private
+    turn. If the model asks nothing, `question` is asked, with {missing} for the first missing field.
     """
     turn, private, done_tools = state.turn, is_private(state), [done.tool] if done else []
     messages, notices = list[AnyMessage](), list[Notice]()
@@ -103,7 +99,6 @@ async def interview(
 
 
 def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
-    """Return the messages of a turn without failures; what was said last to the person ends it."""
     if page.complete and messages and isinstance(messages[-1], ToolMessage):  # it says what comes now
         messages[-1] = messages[-1].model_copy(update={"status": "success"})
     elif not page.complete:  # a note may have been mended behind the words that the turn ends with
@@ -114,7 +109,6 @@ def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
 
 
 def _in_order(reply: AIMessage, results: list[ToolMessage], *, last: bool) -> list[AnyMessage]:
-    """Put what was said to the person last, after calls and their results: it is what the turn ends with."""
     if not results:
         return [reply] if reply.text.strip() else []
     if not last or not reply.text.strip():

@@ -1,13 +1,9 @@
 """What a graph of ours is built of: `Machine`, the graph; `Node` and `Edge`, for async and sync callers; upkeep.
 
-Upkeep is what a turn does after its reply, such as taking notes. It keeps nobody waiting: a model may take a minute for
-notes or a summary. When the person's next message comes meanwhile, `give_way` stops the model's call, and the turn ends
-without its result. Nothing is lost: the turn's channels say what was not noted, reflected on or summarised yet, and a
-later turn does it. What else a node of the upkeep does, above all its writes to the store, gives way to nothing: it is
-short, and must not be half done.
+Upkeep is what a turn does after its reply, such as taking notes. When the person's next message comes meanwhile,
+`give_way` stops the model's call, and a later turn does what the channels say was not done. What else a node of the
+upkeep does, above all its writes to the store, gives way to nothing: it is short, and must not be half done.
 """
-
-from __future__ import annotations
 
 import asyncio
 import logging
@@ -51,13 +47,9 @@ ANSWERS = {SPEAKS: "answers"}  # metadata of a node that answers, and is asked a
 class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
-    LangGraph lets an async function run only in async calls. The runtime's context is completed by `context` on the
-    way: None means the defaults, a parent graph's context of another class is read by its attributes. Its user is named
-    (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError. On the thread of another user or
-    campaign it is refused with an InputError: who resumes a run has passed no edge that would have refused it.
-
-    The writes of `upkeep`, a step after the reply (see below), are not stopped. The custom stream
-    says when a step begins: {"begins": its name}, with "upkeep": true.
+    The runtime's context is completed by `context` on the way, and is that of the thread (`settings_of`), or the node
+    is refused: who resumes a run has passed no edge that would have refused it. The custom stream says when a step
+    begins: {"begins": its name}, with "upkeep": true after the reply.
     """
 
     def __init__(
@@ -89,14 +81,11 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
-    It has no run of its own in traces: which node comes next is seen there anyway. An edit by `update_state` whose
-    state does not go together is refused here, before it is saved (`check_edit` of the state).
+    An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state).
 
-    Args:
-        route: Returns the name of the next node, from the state and the run's context alone.
-        upkeep: Whether it leads away from the upkeep; elsewhere a turn needs its messages.
-        starts: Whether a turn begins with it: of a run that has ended before, the message leaves (node "condense").
-        only: The one node that there is to go to: then the state is read for an edit alone. None: `route` chooses.
+    `upkeep` says whether it leads away from the upkeep; elsewhere a turn needs its messages. If a turn `starts` with
+    it, the message of a run that has ended before leaves (node "condense"). Of an edge to `only` one node the state is
+    read for an edit alone.
     """
 
     def __init__(
@@ -142,6 +131,13 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
         self.branches[source] |= {name: _Branch(*branch) for name, branch in self.branches[source].items()}
         return self
 
+    def add_edge(self, start_key: str | list[str], end_key: str) -> Self:
+        """Add an edge that reads the state, too: what `update_state` writes and does not fit is refused there, unsaved.
+
+        LangGraph calls nothing else of ours between an edit in the name of a node and its saving (`turn.channels`).
+        """
+        return self.add_conditional_edges(str(start_key), lambda _: end_key, [end_key])
+
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""
         timed(options.get("store"), 0)  # refuses what is none
@@ -151,35 +147,26 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
 
 
 def context_or_none() -> Any:
-    """Return the context of the current run; None outside one.
-
-    An edge cannot ask for the runtime in its signature: LangGraph also takes edges in `update_state`, where there
-    is none.
-    """
+    """Return the context of the current run, for an edge; None in `update_state`, where there is none."""
     runtime: Runtime[Any] | None = get_runtime()
     return runtime.context if runtime else None
 
 
-def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]:
+def speaking_nodes(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> dict[str, str]:
     """Return the nodes in which the model speaks to the person, each with how: "asks" or "answers"."""
     nodes = {name: (node.metadata or {}).get(SPEAKS) for name, node in graph.builder.nodes.items()}
     return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
 
 
 def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:
-    """Return the settings of the current run (`settings_of`); None in `update_state`, where nothing is run.
-
-    Raises:
-        InputError: They are not those of the thread's user or campaign.
-        SettingsError: Nobody is named as the user, or two that differ are.
-    """
+    """Return the settings of the current run (`settings_of`); None in `update_state`, where nothing is run."""
     runtime: Runtime[Any] | None = get_runtime()
     if runtime is None:
         return None
     return settings_of(settings.of(runtime.context), state, run_thread(runtime), get_config().get("configurable"))
 
 
-def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:
+def upkeep_nodes(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> frozenset[str]:
     """Return the nodes that come after the reply."""
     nodes = graph.builder.nodes.items()
     return frozenset(name for name, node in nodes if isinstance(node.runnable, Node) and node.runnable.upkeep)
@@ -191,12 +178,7 @@ _POLL = 0.5  # seconds between two looks at a server's queue
 
 
 class Upkeep:
-    """The upkeep of one run.
-
-    Attributes:
-        next_message: Is set when the person's next message waits.
-        stoppable: Is set unless a node does what must not be stopped, such as a write to the store.
-    """
+    """The upkeep of one run: the events that the next message waits, and that nothing unbroken is being done."""
 
     def __init__(self) -> None:
         self.next_message, self.stoppable = asyncio.Event(), asyncio.Event()
@@ -236,13 +218,10 @@ def _counted(change: int) -> Iterator[None]:
 
 
 async def give_way(work: Coroutine[Any, Any, ResultT], runtime: Runtime[Any]) -> ResultT:
-    """Do work of the upkeep, unless the person's next message waits: then stop it.
+    """Do work of the upkeep that writes nothing, unless the person's next message waits: then a GaveWay stops it.
 
     Whether one waits is said by the event of `give_way_on`; on LangGraph Server, by the runs that the thread has in its
     queue. Elsewhere the work is never stopped.
-
-    Raises:
-        GaveWay: It was stopped. What it has written to a store stays; call this for work that writes nothing.
     """
     upkeep = _upkeep.get()
     next_message = upkeep.next_message if upkeep else None

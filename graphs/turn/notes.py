@@ -43,7 +43,7 @@ def catching_up(
 ) -> Iterator[list[Notice]]:
     """Take notes of `turns_to_note`; if they fail, or the person's next message comes meanwhile, the next turn does it.
 
-    Gives the notices: after a failure one that begins with `failed`, else none. The reply is never at risk.
+    Gives the notices: after a failure one that begins with `failed`, else none.
     """
     notices = list[Notice]()
     try:
@@ -65,13 +65,7 @@ class OfOldest(NamedTuple, Generic[AnswerT]):
 async def ask_of_oldest(
     turns: Sequence[Turn], budget: int, ask: Callable[[list[Turn]], Awaitable[AnswerT]]
 ) -> OfOldest[AnswerT]:
-    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
-
-    There is at least one turn, as `TurnState.transcript` has them, the oldest first.
-
-    Raises:
-        QuestbookError: As `ask`.
-    """
+    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short."""
     portion = oldest_within(turns, budget)
     for shown in [portion, *([portion[:1]] if len(portion) > 1 else [])]:
         try:
@@ -106,8 +100,7 @@ class Notes(Generic[PageT]):
     # Names of the tools in the last answer whose arguments could not be read.
     unread: list[str] = field(default_factory=list)
     is_answer: bool = False  # whether the model has answered at all
-    # What changed on each page: a merge patch from the page that was given, {} for no change. The page has applied the
-    # model's own patches, so the reducer, which applies this one, cannot refuse it.
+    # What changed on each page: a merge patch from the page that was given, {} for no change.
     patches: list[JSON] = field(default_factory=list)
 
 
@@ -117,11 +110,8 @@ async def take_notes(
     """Ask the model for patches of pages, all in one answer; no call means no change.
 
     What fits is noted; for the rest the model is asked twice more, with all that is wrong and what would fit. If only
-    calls of `other_tools` cannot be read, the patches of pages count all the same.
-
-    Raises:
-        QuestbookError: The model cannot be loaded, failed, said nothing, or took longer than `settings.update_timeout`,
-            before anything was noted.
+    calls of `other_tools` cannot be read, the patches of pages count all the same. A QuestbookError says that the model
+    failed, or took longer than `settings.update_timeout`, before anything was noted.
     """
     notes = Notes(list(pages))
     try:
@@ -181,23 +171,6 @@ def in_short(turn: Turn) -> Turn:
     return cast("Turn", turn | {name: f"{text[:_SIDE]} … {text[-_SIDE:]}" for name, text in long.items()})
 
 
-async def known_attributes(
-    store: BaseStore,
-    namespace: tuple[str, ...],
-    turns: Sequence[Turn],
-    *,
-    timeline: Timeline | None = None,
-    before: int | None = None,
-) -> str:
-    """List the known attributes of the person and of those whom turns name, so that the model words them alike.
-
-    A line is {"subject", "attributes"}; at most 240 tokens. Only facts count that the timeline sees (None: all) and
-    that are from before the turn `before`.
-    """
-    slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
-    return "\n".join(attribute_lines(slots))
-
-
 async def known_slots(
     store: BaseStore,
     namespace: tuple[str, ...],
@@ -208,7 +181,10 @@ async def known_slots(
     timeline: Timeline | None = None,
     before: int | None = None,
 ) -> list[Slot]:
-    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
+    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys.
+
+    Only facts count that the timeline sees (None: all) and that are from before the turn `before`.
+    """
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
     named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", [slot.subject for slot in slots])
@@ -216,7 +192,7 @@ async def known_slots(
 
 
 def attribute_lines(slots: Iterable[Slot]) -> list[str]:
-    """Group attributes by subject, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
+    """Return lines {"subject", "attributes"}, in the order in which subjects come, as many as fit in `KNOWN_TOKENS`."""
     groups: dict[str, JSON] = {}
     left = KNOWN_TOKENS
     for known in slots:

@@ -73,12 +73,9 @@ class Spec:
         return page in self.shared or page.SCOPE == "user"
 
     def check(self, taken: Sequence[str], model: object = None, scopes: Sequence[Scope] = get_args(Scope)) -> None:
-        """Refuse a spec that makes no sense.
+        """Refuse a spec that makes no sense, by a DeclarationError that names what is allowed.
 
         Every agent has the channels `taken`; `model` is the argument of that name; `scopes` are those that are allowed.
-
-        Raises:
-            DeclarationError: It names what is wrong, and what is allowed.
         """
         declare(check_choice, "scope", self.scope, *scopes)
         tools, buffer, pages = self.remember_tools, self.buffer, self.notebooks
@@ -113,9 +110,9 @@ class Spec:
     ) -> type[SettingsT]:
         """Make the class of the agent's settings.
 
-        Its campaign is "agent:" and the agent's name. Campaigns that a caller names get that prefix, too, so that they
-        are not those of a game or an assistant. `model` is the default of the setting `model`; a chat model is used
-        whatever the setting says. `defaults` are those of other settings of `base`, by name.
+        Its campaign is "agent:" and the agent's name; campaigns that a caller names get that prefix, too. `model` is
+        the default of the setting `model`; a chat model is used whatever the setting says. `defaults` are those of
+        other settings of `base`, by name.
         """
         about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"
@@ -135,11 +132,7 @@ class Spec:
 
 
 def declare(check: Callable[..., None], *about: Any) -> None:
-    """Check an argument of an agent.
-
-    Raises:
-        DeclarationError: The check raised a ValueError.
-    """
+    """Check an argument of an agent: a ValueError of the check becomes a DeclarationError."""
     try:
         check(*about)
     except ValueError as error:
@@ -234,18 +227,15 @@ async def remember(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
 
 
 class _Noted(NamedTuple):
-    """What was noted: on the pages of these channels, of the turns up to `last`."""
-
     channels: list[str]
     last: int
     notes: Notes[Notebook]
 
 
 async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
-    """Ask the model, once for all pages that are due, for patches of them; no call means no change.
+    """Ask the model, once for all pages that are due, for patches of them (`take_notes`, `catching_up`).
 
-    What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, a notice says
-    so, and the next turn's update covers this turn too, as after a failure (`catching_up`).
+    If some of a patch does not fit, a notice says so, and the next turn's update covers this turn too.
     """
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1

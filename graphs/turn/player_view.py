@@ -1,8 +1,4 @@
-"""PlayerView: what a player may see of a campaign.
-
-Every door that shows the game to its player uses this and nothing else; a node that renders for players takes it as its
-input schema. What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
-"""
+"""PlayerView: what a player may see of a campaign. Every door that shows the game uses this and nothing else."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
@@ -39,10 +35,7 @@ def is_secret(path: str) -> bool:
 
 
 def noted_on(node: str, update: Mapping[str, Any]) -> JSON:
-    """Return what a node noted on a page, as a player may read it: {"page", "text"}; {} if it noted nothing.
-
-    The interview is told of when the page is complete.
-    """
+    """Return what a node noted on a page, as a player may read it: {"page", "text"}; {} if nothing to tell of."""
     if node == "build_character" and "hit_points" in (update.get("character") or ()):
         return {"page": "sheet", "text": "Your character's sheet is complete."}
     patch: Mapping[str, Any] = (update.get("quest") if node == "update_state" else None) or {}
@@ -66,14 +59,7 @@ def _changed(name: str, value: Any) -> str:
 
 
 class PlayerView(BaseModel):
-    """What a player may see, made of a state's channels, a checkpoint's values or the campaign's head.
-
-    Attributes:
-        character: Who plays.
-        quest: The quest's page without secrets and empty fields, as JSON.
-        summary: What left the conversation, in short; made of the conversation alone.
-        recalled: What was recalled for the turn, without what only the dungeon master knows; None before that.
-    """
+    """What a player may see, made of a state's channels, a checkpoint's values or the campaign's head; no secrets."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
@@ -86,11 +72,7 @@ class PlayerView(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Make the view of a state's values.
-
-        Raises:
-            NotebookError: A page in them is none, or a newer Questbook wrote it.
-        """
+        """Make the view of a state's values; a page that is none, or a newer Questbook's, is a NotebookError."""
         pages = {"character": CharacterNotebook.load(values.get("character")), "quest": _quest(values.get("quest"))}
         return cls.model_validate({"summary": values.get("summary") or "", "recalled": values.get("recalled")} | pages)
 

@@ -1,15 +1,11 @@
 """The prompt as a stack of named sections, so that a person can see what the model saw, and set their order.
 
-What stays the same comes first, then the conversation, which only grows, then what changes every turn: providers charge
-less for the beginning that a prompt shares with the one before. The sections that change are in the newest message of
-the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
-person's words are escaped in every message, and between tags of their own beside sections, so that they can never
-pass for one.
+What stays the same comes first, since providers charge less for a beginning that a prompt shares with the one before.
+The sections that change are in the person's newest message, before their words: a second system message is refused by
+Anthropic and by many local chat templates. The person's words are escaped, so that they never pass for a section.
 
-How long a prompt may be is known from the model's profile, where LangChain has one, or from the provider's refusal. Of
-one that is too long the oldest turns leave, a few sentences of them stay in its summary, and the channel `window` keeps
-how much of the conversation fits, and of memories as much, so that the next prompts are short enough and the buffer
-lets go of what no prompt can hold.
+Of a prompt that is too long, by the model's profile or the provider's refusal, the oldest turns leave, and the channel
+`window` keeps how much of the conversation fits, and of memories as much, for the prompts that follow and the buffer.
 """
 
 import json
@@ -62,13 +58,10 @@ class Prompt(NamedTuple):
             places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
             newest = places[-1] if places else len(messages)
             messages[newest : newest + 1] = [_beside(self.behind, messages[newest : newest + 1])]
-        return [system_message(self.sections), *messages]
+        return [SystemMessage(_join(self.sections)), *messages]
 
     def report(self, node: str, turn: int) -> JSON:
-        """Return what the stream says of the prompt: the sections with their tokens, and the fidelity.
-
-        Fidelity is how many turns before this one are in the prompt word for word, of how many there were.
-        """
+        """Return what the stream says of the prompt: sections with their tokens; turns word for word, of how many."""
         text = "\n".join(f"{message.type}: {message.text}" for message in self.conversation)
         tokens = count_tokens_approximately(self.conversation)
         turns = max(0, len(split_turns(self.conversation, 0)) - 1)
@@ -80,22 +73,13 @@ class Prompt(NamedTuple):
         }
 
 
-class Fitted(NamedTuple):
-    """A prompt that was shortened where it had to be, and the channel `window`; {} if that stays as it is."""
-
-    prompt: Prompt
-    window: JSON
-
-
 def stack(
     sections: Iterable[Section], conversation: Sequence[AnyMessage], settings: Settings, last: Iterable[Section] = ()
 ) -> Prompt:
     """Put a prompt together in the order that the settings name; sections without text are left out.
 
     `sections` come before the conversation, `last` beside the person's newest words, unless the settings say otherwise.
-
-    Raises:
-        SettingsError: An added section has the name of one that is there.
+    A section that the settings add must have a name of its own: else a SettingsError says so.
     """
     own, closing = list(sections), list(last)
     names = {MESSAGES, WORDS, *(section.name for section in own + closing)}
@@ -129,17 +113,9 @@ def opening_sections(instructions: str, state: TurnState) -> list[Section]:
 def prompt_about_turns(
     sections: Iterable[Section], turns: Iterable[Mapping[str, object]], last: Iterable[Section] = ()
 ) -> list[BaseMessage]:
-    """Make a prompt for work after the reply: turns, as JSON, in the place of a conversation.
-
-    The sections `last`, which change from call to call, are with the turns.
-    """
+    """Make a prompt for work after the reply: `last`, which changes from call to call, and turns, as JSON."""
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(sections), HumanMessage(_join([*last, lines]))]
-
-
-def system_message(sections: Iterable[Section]) -> SystemMessage:
-    """Join sections; each but the instructions is between tags of its name."""
-    return SystemMessage(_join(sections))
+    return [SystemMessage(_join(sections)), HumanMessage(_join([*last, lines]))]
 
 
 def tag(section: Section) -> str:
@@ -184,15 +160,13 @@ def _beside(sections: Sequence[Section], messages: Sequence[BaseMessage]) -> Bas
 
 
 def _report(section: Section) -> JSON:
-    """Return a section with its tokens, about four characters each."""
     return {"section": section.name, "tokens": math.ceil(len(section.text) / 4), "text": section.text}
 
 
 def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
-    """Return a prompt with the latest turns that fit in so many tokens, at least the last; the rest in short.
+    """Return a prompt with the latest turns that fit in so many tokens, at least the last.
 
-    Of each turn that leaves, the summary gets the first sentences of the reply; the oldest are dropped if they are too
-    many.
+    Of each turn that leaves, the summary gets the first sentences of the reply, as far as it has room.
     """
     kept = latest_messages(prompt.conversation, tokens)
     turns = split_turns(prompt.conversation, 0)
@@ -210,26 +184,25 @@ def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
 
 
 def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: list[Section]) -> Prompt:
-    """Return a prompt with other sections, or none, in the place of each of some."""
     places = (prompt.sections, prompt.behind)
     sections, behind = ([s for section in place for s in (new if wanted(section) else [section])] for place in places)
     return Prompt(sections, prompt.conversation, behind)
 
 
-def fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> Fitted:
-    """Shorten a prompt that is too long by the model's profile, where LangChain has one."""
+def fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> tuple[Prompt, JSON]:
+    """Shorten a prompt that is too long by the model's profile, if there is one; return the channel `window`, too."""
     most = (profile or {}).get("max_input_tokens")
     if not isinstance(most, int) or most <= 0:
-        return Fitted(prompt, {})
+        return prompt, {}
     used = count_tokens_approximately(prompt.messages) + len(json.dumps(list(tools))) // 4
     if used <= (room := int(most * _FILLED)):
-        return Fitted(prompt, {})
+        return prompt, {}
     fixed = used - count_tokens_approximately(prompt.conversation) - _tokens_of_the_past(prompt)
     tokens = max(0, (room - fixed - settings.summary_tokens) // 2)  # the other half is for memories
-    return Fitted(shorten(prompt, tokens, settings), {"model": settings.model, "tokens": tokens})
+    return shorten(prompt, tokens, settings), {"model": settings.model, "tokens": tokens}
 
 
-def fit_refused(prompt: Prompt, settings: Settings) -> Fitted:
+def fit_refused(prompt: Prompt, settings: Settings) -> tuple[Prompt, JSON]:
     """Shorten a prompt that the provider refused: the last turn alone is left, without memories.
 
     Later prompts may have half of the tokens that conversation and memories have now: a short conversation with long
@@ -238,7 +211,7 @@ def fit_refused(prompt: Prompt, settings: Settings) -> Fitted:
     shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
     conversation, past = count_tokens_approximately(prompt.conversation), _tokens_of_the_past(prompt)
     tokens = max(conversation // 2, (conversation + past) // 4)
-    return Fitted(shorter, {"model": settings.model, "tokens": tokens})
+    return shorter, {"model": settings.model, "tokens": tokens}
 
 
 def _tokens_of_the_past(prompt: Prompt) -> int:

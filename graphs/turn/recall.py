@@ -1,7 +1,4 @@
-"""Recall for a turn: what comes back from memory into the prompt, one way for all machines, with a plan of each.
-
-A memory is what was recalled, as state, prompts and doors have it (`Memory`); `memory_line` is its line in a prompt.
-"""
+"""Recall for a turn: what comes back from memory into the prompt, one way for all machines, with a plan of each."""
 
 import asyncio
 import math
@@ -90,8 +87,7 @@ def memory_of(record: Recalled, reader: Reader) -> Memory:
         kind = "secret"
     turn = 0 if is_elsewhere(record, reader.timeline) else value.get("turn")
     memory = Memory(key=record.key, kind=kind, turn=turn, score=record.score, why=str(record.reason))
-    memory["reason"] = record.reason._asdict()
-    memory["said_at"] = value.get("said_at")
+    memory["reason"], memory["said_at"] = record.reason._asdict(), value.get("said_at")
     if record.is_cut and not (turn and kind == "exchange"):
         memory["rest"] = record.key
     if kind == "lore":
@@ -156,13 +152,10 @@ async def open_memory(
     *,
     waiting: Mapping[str, JSON] | None = None,
 ) -> str:
-    """Return a page, from 1, of what a record says, of which a prompt or a search may have shown a part.
+    """Return a page, from 1, of what a record says; a BadQueryError says that there is none to be seen.
 
     `key` is the record's key in one of the namespaces `spaces`, or the number of a turn of the thread, whose exchange
     it is. `waiting` are records that are not in the store yet, by key.
-
-    Raises:
-        BadQueryError: The timeline sees no such record, nobody may know it, or there is no such page.
     """
     view, written = visible_timeline(state, runtime), state.written
     name, known = storable(key.strip()), waiting or {}
@@ -263,8 +256,7 @@ Planner = Callable[[StateT, Runtime[SettingsT]], Awaitable[RecallPlan]]
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[Memory]:
     """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
 
-    First comes what the plan always wants, then what fits, the best first, until `plan.options.tokens` are full. Of
-    long exchanges the parts come that answer. What has changed is replaced by what holds now. The state's turn is open.
+    What the plan always wants takes its tokens first, then what fits, the best first. The state's turn is open.
     """
     if plan.instead:
         return await plan.instead()
@@ -364,10 +356,7 @@ async def memories_for(state: StateT, runtime: Runtime[SettingsT], plan_of: Plan
 
 
 async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> JSON:
-    """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so.
-
-    LangChain's handlers and traces see it as the run of a retriever called "recall".
-    """
+    """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so."""
     retriever, damaged = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
     before = left_out.set(damaged)
     try:
@@ -390,10 +379,7 @@ async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Pla
 
 
 def known_of_person(facts: tuple[str, ...]) -> Always:
-    """Return what the person is and has, as far as it holds, and how they want to be answered.
-
-    That comes first; then what matters most, then the latest; in an eighth of the budget.
-    """
+    """Return how the person wants to be answered, then what they are and have; in an eighth of the budget."""
 
     async def read(store: BaseStore, seen: Seen) -> list[Recalled]:
         items = await latest_facts(store, facts, {"subject": PERSON}, timeline=seen.timeline, count=_PROFILE)
@@ -435,8 +421,7 @@ def assistant_plan(
 ) -> RecallPlan:
     """Return the plan of a machine that assists a person: with `facts`, what is known of them always comes.
 
-    None means: `options` as the settings say, `voices` called user and assistant, `shown` (the conversation as the
-    prompt has it) as the buffer policy says.
+    None means: `options` as the settings say, `voices` as in `ASSISTANT`, `shown` as the buffer policy says.
     """
     namespace = settings.campaign_namespace(FACTS) if facts else None
     return RecallPlan(
@@ -451,10 +436,7 @@ def assistant_plan(
 
 
 async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan, store: BaseStore) -> Present:
-    """Return the person's time, the story's day, and the number of the session that goes on or begins now.
-
-    Words such as "yesterday" or "last session" count from there.
-    """
+    """Return from where words such as "yesterday" or "last session" count."""
     last, past = state.written, None
     if last >= 1:
         exchanges = runtime.context.campaign_namespace("exchanges")
@@ -464,10 +446,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
 
 
 def within_budget(records: Sequence[Recalled], budget: int, cost: Cost, *, shortens: bool = False) -> list[Recalled]:
-    """Return those records that fit into a budget of tokens, what matters most last; it comes first in `records`.
-
-    If `shortens`, those that are long are shown in part, each with an equal share.
-    """
+    """Return the records that fit into a budget of tokens, in reverse; `shortens` as `Always` says."""
     kept: list[Recalled] = []
     for number, record in enumerate(records):
         room = budget // (len(records) - number) if shortens else budget
@@ -481,10 +460,7 @@ def within_budget(records: Sequence[Recalled], budget: int, cost: Cost, *, short
 def _take_always(
     always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Cost, most: int
 ) -> tuple[dict[str, Recalled], int]:
-    """Return by their keys the records that come whatever the message says, and the tokens that are left.
-
-    They are `most` at most, of a group that has only a share of the tokens half as many.
-    """
+    """Return the records that always come, at most `most`, half of them of a group with a share; and tokens left."""
     taken, left = dict[str, Recalled](), tokens
     for group, records in zip(always, groups, strict=True):
         new = [record for record in records if record.key not in taken]

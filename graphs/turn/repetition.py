@@ -40,10 +40,7 @@ class Told:
         return [record for record in records if not self._is_told(record)]
 
     def rest_of(self, memories: Sequence[Memory]) -> list[Memory]:
-        """Return memories, replies without the sentences that are told, and no fact that a reply among them tells.
-
-        The exchange `tells` it. A reply of which less than a telling sentence is left goes, too.
-        """
+        """Return memories, replies without the sentences that are told, and no fact that a reply among them `tells`."""
         replies = [(Told([memory["reply"]]), list[str]()) for memory in memories if memory.get("reply")]
         left = []
         for memory in memories:
@@ -82,8 +79,6 @@ def _may_go(record: Mapping[str, Any]) -> bool:
 
 
 class _Sentence(NamedTuple):
-    """A sentence as it is compared."""
-
     words: tuple[str, ...]  # stems of those that carry meaning, in their order
     negated: bool
     tells: bool  # what is asked or supposed is not told
@@ -97,8 +92,6 @@ def _read(sentence: str) -> _Sentence:
 
 
 class _Text(NamedTuple):
-    """What a text tells, and all words of that."""
-
     sentences: list[_Sentence]
     words: frozenset[str]
 

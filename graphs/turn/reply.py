@@ -1,8 +1,4 @@
-"""The reply: one question to the model, streamed and guarded.
-
-A prompt that is too long for the model is made shorter, once. A reply must not repeat a secret word for word, nor the
-tags of the prompt's sections.
-"""
+"""The reply: one question to the model, streamed, and guarded: it repeats no secret word for word, and no tags."""
 
 import logging
 import re
@@ -64,13 +60,8 @@ async def reply(
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
-    Calls of tools beyond `most_rounds` in one turn are dropped. `silent` tools need no answer: their calls are taken
-    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them. `marker`
-    marks what of the reply must not pass for true.
-
-    Raises:
-        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
-            without input to retry the turn.
+    Calls beyond `most_rounds` in one turn are dropped. Those of `silent` tools are taken out of the reply and never
+    streamed; the model is asked once more only if it says nothing beside them. `marker` marks what is not true.
     """
     context = runtime.context
     more, said = list[BaseMessage](), list[Call]()
@@ -117,10 +108,6 @@ async def ask_fitted(
 
     A report of each prompt goes out on the stream before it is sent. `node` asks in this turn; `tags` are those of the
     model's run; the messages `more` come behind the prompt.
-
-    Raises:
-        PromptTooLongError: The prompt is too long even with the last turn alone.
-        ModelError: The model failed or said nothing.
     """
     settings: Settings = runtime.context
     loaded = await chat_model(settings)
@@ -136,11 +123,11 @@ async def ask_fitted(
             )
             break
         except PromptTooLongError as error:
-            shorter = fit_refused(prompt, settings)
-            if attempt or shorter.prompt == prompt:
+            shorter, smaller = fit_refused(prompt, settings)
+            if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
-            prompt, window = shorter
+            prompt, window = shorter, smaller
             text = "The conversation was too long for the model, so it was given older turns in short."
             notices.append(notice(turn, node, text, str(error)))
     return FittedAnswer(message, window, notices)
@@ -149,10 +136,7 @@ async def ask_fitted(
 def guard_of(
     state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = (), marker: Marker | None = None
 ) -> Guard:
-    """Return the guard of a reply: it limits its length and, where the state has pages with secrets, what it tells.
-
-    Calls of the tools `hidden` are not streamed.
-    """
+    """Return the guard of a reply, of its length and of pages' secrets; calls of `hidden` tools are not streamed."""
     if not settings.guard_secrets or not any(page.SECRET for page in state.PAGES.values()):
         return Guard(settings.max_reply_chars, hidden=hidden, marker=marker)
     secrets = secret_phrases(secret_texts(state))
@@ -199,8 +183,7 @@ def tells_secret(state: TurnState, text: str) -> bool:
 class SecretCheck:
     """Ends a reply before one of the phrases; holds back words with which one may begin.
 
-    Case, accents, punctuation and white space do not count. What the player may read anyway is no secret; `public`
-    makes these texts, when a phrase comes up.
+    What the player may read anyway is no secret; `public` makes these texts, when a phrase comes up.
     """
 
     def __init__(self, phrases: Collection[Words], public: Callable[[], Iterable[str]]) -> None:
@@ -232,9 +215,7 @@ class SecretCheck:
         return phrase not in self._known
 
 
-@lru_cache(maxsize=4096)
-def _plain(word: str) -> list[str]:
-    return plain_words(word)
+_plain = lru_cache(maxsize=4096)(plain_words)
 
 
 def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> Verdict:
@@ -248,7 +229,6 @@ def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> V
 
 
 def _ask_again(problem: str, text: str) -> list[BaseMessage]:
-    """Return the messages behind the prompt that ask again for a reply that was stopped after `text`."""
     if not text.strip():
         return [HumanMessage(_AGAIN.format(where="before its first word", problem=problem, go_on="Answer again,"))]
     where, go_on = "after the words above, which the player has read", "Go on from there with a new sentence,"

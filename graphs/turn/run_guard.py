@@ -1,12 +1,9 @@
 """One run at a time on a thread, whatever server it comes from: a second one waits, and is refused after two minutes.
 
-Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So each run of a
-graph takes an advisory lock in PostgreSQL, the one by which the page and the terminal hold a campaign, where
-QUESTBOOK_DATABASE names a database. Elsewhere the server's own queue has to do: of two runs at once, each goes on with
-a branch of its own.
+Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So where
+QUESTBOOK_DATABASE names a database, each run of a graph takes an advisory lock there, the one by which the page and the
+terminal hold a campaign. Elsewhere the server's own queue has to do.
 """
-
-from __future__ import annotations
 
 import asyncio
 import os
@@ -48,11 +45,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs on a thread follow one another."""
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002
-        """Run as `CompiledStateGraph.astream`, when the run before has ended.
-
-        Raises:
-            InputError: It has not ended after `LONGEST_WAIT` seconds.
-        """
+        """Run as `CompiledStateGraph.astream`, when the run before has ended; else an InputError says so."""
         locks, thread = _locks_for(config)
         ends = time.monotonic() + LONGEST_WAIT
         while locks and not await _asking(locks, thread):
@@ -82,11 +75,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 class SessionLocks:
-    """Advisory locks of one session of PostgreSQL, for this process; the methods block, in any thread.
-
-    Raises:
-        psycopg.Error: The database does not answer.
-    """
+    """Advisory locks of one session of PostgreSQL, for this process; the methods block, and raise psycopg.Error."""
 
     def __init__(self, url: str) -> None:
         self.url, self._one, self._held = url, threading.Lock(), set[str]()

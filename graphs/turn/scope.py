@@ -1,14 +1,10 @@
 """Whose memory a run reads and writes, and with which timeline it looks into the store.
 
-The user is never guessed: a run that names nobody is refused. The machine's scope decides the timeline. "campaign": a
-new thread goes on from the campaign's head (`questbook.graphs.turn.sessions`). "thread": a new thread begins with
-nothing. "user": a new thread begins with no past of its own, and sees what the user's other threads know
-(`questbook.memory.timeline.timeline.UserTimeline`).
+The machine's scope decides the timeline. "campaign": a new thread goes on from the campaign's head. "thread": it begins
+with nothing. "user": it sees what the user's other threads know (`questbook.memory.timeline.timeline.UserTimeline`).
 
 Loads neither LangGraph nor LangChain, so that a command that asks no model starts quickly.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,11 +36,8 @@ def with_user(settings: SettingsT, configurable: Mapping[str, Any] | None = None
 def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise: str = "") -> str:
     """Return whose memory a run reads and writes: who logged in, else whom the caller names.
 
-    Args:
-        configurable: The run's `config["configurable"]`: a server puts who logged in there (`logged_in`); "user" is
-            whom the caller names.
-        said: Whom the caller names elsewhere, in the context or as an option; None or "": nobody.
-        otherwise: Who it is if nobody is named, of a program that only one person uses; "": then that is an error.
+    A server puts who logged in into `configurable` (`logged_in`); a caller names "user" there, or in the context or an
+    option (`said`). `otherwise` is the user of a program that only one person uses.
 
     Raises:
         SettingsError: Nobody is named; or two that differ are; or a name is no text of 1 to 200 characters.
@@ -80,8 +73,7 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
 def campaign_of(state: Any) -> Sequence[str]:
     """Return user and campaign that a state's thread belongs to; nothing before its first turn.
 
-    Until then only a run's command can have written them. The channel `machine`, which a turn writes with them, cannot
-    be emptied; threads that are older than it have a turn.
+    Until then only a run's command can have written them. Threads older than the channel `machine` have a turn.
     """
     has_begun = getattr(state, "machine", "") or getattr(state, "turn", 0)
     return getattr(state, "campaign", ()) if has_begun else ()
@@ -92,15 +84,8 @@ def settings_of(
 ) -> SettingsT:
     """Return the settings of a run on a thread: their user named; where the caller names no campaign, the thread's.
 
-    Args:
-        settings: As the caller gave them.
-        state: The thread's; on a thread without a campaign, its `new_campaign` may name one.
-        thread: The thread's id; None without a checkpointer.
-        configurable: The run's `config["configurable"]`.
-
-    Raises:
-        InputError: They name another user or campaign than the thread's.
-        SettingsError: As `user_of`.
+    Of a thread without a campaign, `new_campaign` of its state may name one. Another user or campaign than the thread's
+    is refused (`user_of`, `check_owner`).
     """
     settings, campaign = with_user(settings, configurable), campaign_of(state)
     if "campaign" not in settings.model_fields_set:
@@ -111,11 +96,7 @@ def settings_of(
 
 
 def check_owner(campaign: Sequence[str], settings: Settings) -> None:
-    """Refuse settings of another user or campaign than a thread's, its channel `campaign`.
-
-    Raises:
-        InputError: They differ.
-    """
+    """Refuse settings of another user or campaign than a thread's, its channel `campaign`, by an InputError."""
     named = [settings.user, settings.campaign]
     if campaign and list(campaign) != named:
         (user, campaign_name), (new_user, new) = campaign, named
@@ -125,24 +106,24 @@ def check_owner(campaign: Sequence[str], settings: Settings) -> None:
         raise InputError(f"{thread}, {but}. {again} a new thread for that one.")
 
 
-def run_thread(runtime: Runtime[Any]) -> str | None:
+def run_thread(runtime: "Runtime[Any]") -> str | None:
     """Return the id of the run's thread; None without a checkpointer."""
     return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
-def thread_or_branch(runtime: Runtime[Any], timeline: Timeline) -> str:
+def thread_or_branch(runtime: "Runtime[Any]", timeline: "Timeline") -> str:
     """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
     return run_thread(runtime) or (timeline[0][0] if timeline else "")
 
 
-def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Timeline:
+def visible_timeline(state: "TurnState", runtime: "Runtime[Any]") -> "Timeline":
     """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
     if state.SCOPE != "user":
         return state.timeline
     return user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
 
 
-def user_timeline(timeline: Timeline, settings: Settings, thread: str) -> UserTimeline:
+def user_timeline(timeline: "Timeline", settings: Settings, thread: str) -> "UserTimeline":
     """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
     from questbook.memory.timeline.timeline import UserTimeline
 

@@ -1,15 +1,12 @@
 """How a thread begins: a new one goes on from the campaign's head; one whose id was used before begins again.
 
-The head is what the last finished turn left: pages, summary, timeline. It is one item of the store; each finished turn
-moves it. A new thread takes it over as its past. Two threads that go on from one head part at their first turn, because
-the turn claims its place (`questbook.memory.timeline`). Of a machine whose memories are not a campaign's
+The head is what the last finished turn left: pages, summary, timeline. Of a machine whose memories are not a campaign's
 (`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign alone.
 
-The state is also empty where a thread begins again with an id that was used before, and where it has gone back to its
-beginning. Only the checkpointer tells these apart. A thread that has gone back has earlier checkpoints, and what it
-took back is seen by nobody. A thread whose checkpoints are gone (deleted, or kept in RAM by a program that has ended)
-begins again: what the store knows of it stays visible, as if another thread had said it, and the new one gets branches
-with a mark of their own (`questbook.memory.timeline.timeline.UserTimeline`).
+The state is also empty where a thread has gone back to its beginning, and where its checkpoints are gone; only the
+checkpointer tells these apart. What the first took back is seen by nobody. The second begins again: what the store
+knows of it stays visible, as if another thread had said it, and its new branches have a mark of their own
+(`questbook.memory.timeline.timeline.UserTimeline`).
 """
 
 import asyncio
@@ -69,10 +66,6 @@ async def begin(
 
     `state` is as the person's message finds it; `recap` makes a text of the head that opens a new thread (`join`);
     `numbered` are channels with the turn's number, of a caller that numbers its turns: else it is the next one.
-
-    Raises:
-        PastUnknownError: The store cannot say whether there is a past.
-        SettingsError: The campaign is another machine's.
     """
     past = await join(state, runtime, recap)
     pages = {name: page.load(past[name]) for name, page in state.PAGES.items() if name in past}
@@ -100,8 +93,8 @@ async def begin(
 async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
     """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
 
-    The past of a thread is decided once: gone back to its first message, a thread must not take over the head that its
-    own abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
+    The past of a thread is decided once: gone back to its first message, it must not take over the head that its own
+    abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
@@ -133,13 +126,13 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
 
 
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
-    """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = runtime.context.campaign_namespace(PASTS)
     thread = run_thread(runtime)
     kept = await store.aget(pasts, thread) if thread else None
     if thread and kept is not None:
         checkpoint = kept.value.get("checkpoint")
-        if not checkpoint or await has_gone_back(thread, checkpoint):  # else its checkpoints are gone: it begins again
+        # Else its checkpoints are gone: it begins again.
+        if not checkpoint or await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint):
             past: JSON | None = kept.value["head"]
             return past
     head = await head_of(store, runtime.context, head_key(state))
@@ -181,11 +174,6 @@ async def _beginning_of(state: TurnState, runtime: Runtime[Any]) -> tuple[str, l
     return view.with_segments((), life or "").first_branch, []
 
 
-async def has_gone_back(thread: str, checkpoint: str) -> bool:
-    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it."""
-    return await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint)
-
-
 async def _lives_of(store: BaseStore, view: UserTimeline) -> list[Item]:
     """Return the heads of all that has begun with a thread's id and has a past, the one that wrote last first."""
     place, key = view.head_place
@@ -213,7 +201,6 @@ async def _life_gone_back(store: BaseStore, settings: Settings, thread: str, liv
 
 
 async def _is_saved(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint."""
     saver, config = _saver(), _config(thread, checkpoint)
     if saver is None or not checkpoint:
         return False
@@ -221,10 +208,7 @@ async def _is_saved(thread: str, checkpoint: str) -> bool:
 
 
 async def _has_earlier(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint of the thread from before another one; ids begin with the time.
-
-    If it is not known which, there is one: what was taken back must not be seen.
-    """
+    """Whether the run's checkpointer has one from before another; if it is not known which, yes: nothing may leak."""
     saver, config, before = _saver(), _config(thread), _config(thread, checkpoint)
     if saver is None or not checkpoint:
         return saver is not None

@@ -1,13 +1,11 @@
 """Pages of scope "user": all threads of a user share them, and each goes back with its own checkpoint.
 
-Such a page is the sum of patches. Each is a record in the store with the thread, branch and turn that noted it, and is
-seen as all records are (`UserTimeline`): a thread sees its own by its timeline, those of others as far as their heads
-do. So threads that write at once lose nothing, each sees at its next turn what others have noted, and what a fork took
-back is on no thread's page. The state holds the page as it was in the turn, so every checkpoint shows it.
+Such a page is the sum of patches. Each is a record in the store, seen as all records are (`UserTimeline`). So threads
+that write at once lose nothing, and what a fork took back is on no thread's page.
 
-A log that many write adds up to more and more. So a snapshot holds the sum of the old patches, as the heads saw them,
-once there are more than `MOST` of them; old is what is certain to have arrived everywhere. Who takes back, or brings
-back, something older changes the mark `epoch`, and the snapshot counts no more.
+A snapshot holds the sum of the old patches, as the heads saw them, once there are more than `MOST` of them; old is what
+is certain to have arrived everywhere. Who takes back, or brings back, something older changes the mark `epoch`, and the
+snapshot counts no more.
 """
 
 import logging
@@ -55,9 +53,8 @@ _log = logging.getLogger(__name__)
 async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
 
-    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. The
-    channel `agreed` holds the pages on which thread and store last agreed. If the store cannot be read, the pages are
-    as the thread knows them, and a notice says so.
+    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. If
+    the store cannot be read, the pages are as the thread knows them, and a notice says so.
     """
     pages = state.pages_of("user")
     if not pages or runtime.store is None:
@@ -83,10 +80,9 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
 
 
 async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
-    """Write what this turn changed on pages of scope "user"; return the channels to write.
+    """Write what this turn, which has its place, changed on pages of scope "user"; return the channels to write.
 
-    To be called when the turn has its place, after `remember`. To call it twice is to call it once. If the store fails,
-    a notice says so, and the next turn writes it too.
+    To call it twice is to call it once. If the store fails, a notice says so, and the next turn writes it too.
     """
     pages = state.pages_of("user")
     if not pages or runtime.store is None or state.remembered_through < state.turn:
@@ -124,10 +120,7 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
 
 
 async def _enter(store: BaseStore, view: UserTimeline) -> None:
-    """Leave a new thread's head, which sees nothing yet: should its turn fail, it is known that the thread has a page.
-
-    Forgetting looks for words in the threads that have a head.
-    """
+    """Leave a new thread's head, which sees nothing yet: forgetting looks in the threads that have one."""
     if view.thread and not view and view.head_place not in await get_values(store, [view.head_place]):
         await put_all(store, [view.head_op()])
 

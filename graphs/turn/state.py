@@ -101,12 +101,11 @@ _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 
 
 def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
-    """Make the channel of a page, which applies merge patches of any writer.
+    """Make the channel of a page, which applies merge patches (RFC 7396) of any writer.
 
-    A state declares it as `Annotated[Page, patches(Page)]`.
-
-    If a patch (RFC 7396) does not fit, the page stays as it is. An edit by `update_state` raises a NotebookError that
-    names the field; a write that LangGraph has saved already is left out, with a line in the log.
+    A state declares it as `Annotated[Page, patches(Page)]`. If a patch does not fit, the page stays as it is. An edit
+    by `update_state` raises a NotebookError that names the field; a write that LangGraph has saved already is left out,
+    with a line in the log.
     `bounded` says whether the page's limit holds: where several nodes write in one step, each checks it itself.
     """
 
@@ -117,11 +116,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
-    """Add messages by id, as `add_messages` does; they are cleaned first, so that they can be stored.
-
-    Raises:
-        InputError: The update has something that is no message, or removes one that is not there.
-    """
+    """Add messages by id, as `add_messages` does, cleaned, so that they can be stored; an InputError refuses others."""
     try:
         written = convert_to_messages(update if isinstance(update, list) else [update])
         messages = [clean(message) for message in written]
@@ -245,11 +240,7 @@ class TurnState(Schema):
                 yield Refusal(name, f"{name}: got {through}; expected at most {self.turn}, the current turn.")
 
     def check_edit(self, *, upkeep: bool) -> None:
-        """Refuse an edit by hand, before it is saved, that leaves a state which does not go together.
-
-        Raises:
-            InputError: It does not, or outside of the `upkeep` no message is left; the message says what is wrong.
-        """
+        """Refuse an edit by hand that leaves a state which does not go together, or no message outside of `upkeep`."""
         for _, reason in self._misplaced:
             raise InputError(reason)
         if self.turn and not self.messages and not upkeep:
@@ -288,10 +279,7 @@ class TurnState(Schema):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the newest message came with a run that has opened a turn with these words before.
-
-        After a kill -9 LangGraph's queue runs again what had ended, also some runs ago; the message has another id.
-        """
+        """Whether the newest message came with a run that a server's queue brings again, after a kill -9."""
         return self.opener != self.opened_by and self.run_mark in self.opened_in
 
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
@@ -329,10 +317,7 @@ class TurnState(Schema):
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
     def transcript(self, first: int, last: int) -> list[Turn]:
-        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}.
-
-        Of what is longer than `MOST_REMEMBERED` characters, the middle is left out.
-        """
+        """Return those of turns `first` to `last` that are in the buffer; of very long texts without the middle."""
         turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:
@@ -349,8 +334,7 @@ class ReflectingState(TurnState):
     """State of a conversation whose facts are reflected on."""
 
     unreflected: Annotated[int, Last(Annotated[int, Field(strict=True)], 0)] = 0
-    """Importance of the facts that were written since the last reflection, as far as this thread knows; less than 0
-    where reflections have failed, which are tried ever more seldom."""
+    """Importance of the facts written since the last reflection, as this thread knows; less after failures."""
     reflection_told: Annotated[str, Last] = ""
     """Id of the last reflection in the background whose notices this thread has shown; "": none."""
 

@@ -31,15 +31,12 @@ class Call(NamedTuple):
 
 
 class PageEdit(NamedTuple, Generic[PageT]):
-    """What one call made of a page: the page with what fits, the answer to the model, values that code corrected.
+    """What one call made of a page."""
 
-    `problem` says why parts were refused, without anything secret, for people to see; "" if none was.
-    """
-
-    page: PageT
-    result: ToolMessage
-    notes: list[str]
-    problem: str = ""
+    page: PageT  # the page with what fits
+    result: ToolMessage  # the answer to the model
+    notes: list[str]  # values that code corrected
+    problem: str = ""  # why parts were refused, without anything secret, for people to see
 
 
 class PageEdits(NamedTuple, Generic[PageT]):
@@ -112,8 +109,7 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
     """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
 
-    `page` is as earlier calls left it; `stored` is the one in state (None: the same): its reducer gets one patch of all
-    calls, so that has to fit, too.
+    `page` is as earlier calls left it; `stored` is the one in state, whose reducer gets one patch of all calls.
     """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
@@ -173,7 +169,6 @@ def _no_such_tool(call: Call, known: Sequence[str]) -> str:
 
 
 def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
-    """Say what was wrong with a patch without quoting fields that players may not see."""
     public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
     return public if len(public) == len(problems) else [*public, "A secret did not fit."]
 
@@ -181,11 +176,8 @@ def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]
 class TurnTools(ABC):
     """The tools of a machine for one round of calls; a subclass runs them, and holds what they change.
 
-    Attributes:
-        noting: Those that note something: in a private turn they are refused.
-        own: Tools of the application beside them.
-        silent: Those that need no answer (`questbook.graphs.turn.reply`), as an answer lists them.
-        is_over: Whether a call has ended the turn, so that the model is not asked again.
+    Those that are `noting` something are refused in a private turn; `own` are the application's; `silent` ones need no
+    answer (`questbook.graphs.turn.reply`). `is_over`: a call has ended the turn, and the model is not asked again.
     """
 
     def __init__(
@@ -251,8 +243,8 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
 async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Round:
     """Answer the calls of the last message, which calls tools.
 
-    The model is asked again when it has said nothing yet, when a call failed, and when a tool wants it; not after
-    `most_rounds` rounds in one turn, unless it has said nothing.
+    The model is asked again when it has said nothing yet; also, up to `most_rounds` in one turn, when a call failed or
+    a tool wants it.
     """
     message: Any = state.messages[-1]
     calls = calls_of(message)
@@ -265,7 +257,7 @@ async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Rou
 
 
 def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
+    """Return the messages to add after a round of tools.
 
     If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
     `spent` for this turn, the last result says so.
@@ -280,11 +272,7 @@ def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool,
 
 
 def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
-    """Make tools of functions with a docstring; LangChain's tools stay as they are.
-
-    Raises:
-        DeclarationError: One is neither.
-    """
+    """Make tools of functions with a docstring; LangChain's tools stay as they are, what is neither is refused."""
     many = isinstance(tools, Iterable) and not isinstance(tools, str | Mapping | BaseTool)
     for each in tools if many else [tools]:
         if not many or not (isinstance(each, BaseTool) or (callable(each) and not isinstance(each, type))):

@@ -1,8 +1,5 @@
 """A turn: a person's message and all that comes of it, until the next one. How it begins, and how it is remembered.
 
-Each turn leaves one record in the store, and moves the campaign's head: what the last finished turn left, which a new
-thread goes on from (`questbook.graphs.turn.sessions`).
-
 A private turn is one whose person asked that it not be remembered. Its words are in the buffer for the current talk;
 nothing is derived from them: no page, no fact, no summary, no record.
 """
@@ -42,11 +39,7 @@ PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this
 
 
 def check_input(state: TurnState, settings: Settings) -> None:
-    """Refuse input that cannot be played, before anything of it is kept.
-
-    Raises:
-        InputError: The last message is not a player's, says nothing, or is longer than `settings.max_message_chars`.
-    """
+    """Refuse a last message that is no player's, says nothing, or is too long, by an InputError."""
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
         problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
         raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
@@ -59,21 +52,14 @@ def check_input(state: TurnState, settings: Settings) -> None:
 
 
 def check_start(state: TurnState, settings_class: type[Settings]) -> None:
-    """Refuse, in an edge, input that cannot be played, and settings of another campaign than the thread's.
-
-    Raises:
-        InputError: As `check_input`; or the settings name another user or campaign than those of the thread's first
-            turn, and its story would become part of that one.
-        SettingsError: Nobody is named as the user, or two that differ are.
-    """
+    """Refuse, in an edge, input that cannot be played (`check_input`), and settings that are not the thread's."""
     check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     """Number the turn that the newest message opens, and extend the timeline to it; return the channels to write.
 
-    Safe to call again within a turn, also when it was left unanswered and the player has added to it: messages of a
-    player in a row are one turn.
+    It may be called again within a turn: messages of a player in a row are one.
     """
     opened_by = state.opener
     turn = state.turn + (opened_by != state.opened_by)
@@ -96,26 +82,13 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Callable[[object], str]:
-    """Make an edge to one node, or to END, that reads the state.
-
-    So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
-    before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
-    of ours between an edit and its saving, so Studio draws these edges dashed, too.
-    """
-    return lambda _: node
-
-
 def is_private(state: TurnState) -> bool:
     """Whether the player asks, in the current turn, that it not be remembered."""
     return off_record(state.words)
 
 
 def stored_words(turn: Turn) -> Turn:
-    """Return a turn as it is stored: as it is, or without its words if it is private.
-
-    That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
-    """
+    """Return a turn as it is stored: without its words if it is private, as after `forget`."""
     return {**turn, "player": FORGOTTEN, "reply": FORGOTTEN, "withheld": True} if off_record(turn["player"]) else turn
 
 
@@ -129,15 +102,12 @@ async def remember_turns(
     runtime: Runtime[SettingsT],
     writes: Callable[[list[Turn], list[Segment], JSON], list[PutOp]] | None = None,
 ) -> JSON:
-    """Write the turns that are not stored yet, one record each; return the channels to write.
+    """Write the turns that are not stored yet, one record each, and move the head; return the channels to write.
 
-    To run the node twice is to run it once. A turn whose place on the timeline another future has taken goes on a
-    branch of its own (`questbook.memory.timeline`). If the store fails, the turn stays in the buffer, a notice says so,
-    and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
-    as used now.
+    To run the node twice is to run it once. If the store fails, a notice says so, and the next turn writes it too.
 
-    `state.record_fields` adds to each record. `writes` makes further writes of an application, given the turns, the
-    timeline with their places, and where the records come from (`origin_of`).
+    `writes` makes further writes of an application, given the turns, the timeline with their places, and where the
+    records come from (`origin_of`).
     """
     if runtime.store is None:
         first = []
@@ -183,11 +153,7 @@ async def remember_turns(
 async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
     """Return the public ones of the turns from `first` on as `state.transcript` has them, for notes that catch up.
 
-    What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
-    records of those turns, at most a hundred; without rolls.
-
-    Raises:
-        PastUnknownError: The store cannot be read.
+    What was played on another thread before is read from the records of those turns, at most a hundred; without rolls.
     """
     turns = state.transcript(first, state.turn)
     earlier = range(max(first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
@@ -247,10 +213,7 @@ async def head_of(store: BaseStore, settings: Settings, key: str = HEAD) -> JSON
 
 
 async def move_head(state: TurnState, store: BaseStore, settings: Settings, thread: str | None) -> None:
-    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
-
-    A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
-    """
+    """Move the campaign's head to a state that a person has gone to; one in which nothing has begun removes it."""
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
     if ops := head_ops(state, state.timeline, settings, thread):

@@ -96,7 +96,6 @@ def cite(question: str, memories: Sequence[JSON]) -> str:
 
 
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
-    """Choose up to three sentences that answer a question; rare words count for more than frequent ones."""
     if pattern("questions", "own_deed").match(question):
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
     least = _LEAST_WHETHER if pattern("questions", "whether").match(question) else _LEAST
@@ -145,7 +144,6 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
 
 
 def _exchanges(past: Past) -> list[Exchange]:
-    """List what was said and told, oldest first, without echoes and choices that were held out."""
     memories = sorted(past.memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0)
     told = [(str(one.get("player") or ""), str(one.get("reply") or ""), _when(one)) for one in memories]
     ages = [*(f"{ago} turns ago" for ago in range(len(past.exchanges), 1, -1)), "just now"]
@@ -312,7 +310,6 @@ def things(page: JSON) -> str:
 
 
 def _giver(page: JSON) -> str:
-    """Say who offered the open quest: whoever of the people met its notes name, by name or by role."""
     for title, notes in _open_quests(page).items():
         words = set(roots(notes.replace("-", " ")))
         for name, person in entries(page.get("people")):

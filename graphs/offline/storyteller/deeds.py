@@ -10,10 +10,9 @@ from questbook.types import JSON
 
 _ALL = re.compile(r"(?:all|everything|anything|whatever|it|them|things?)\b", re.I)
 _COINS = re.compile(r"(\d{1,9}|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", re.I)
-_HARMLESS = re.compile(
+_HARMLESS = re.compile(  # spells
     r"\b(?:cure|heal\w*|bless\w*|shield|armou?r|light|protection|sanctuary|invisib\w+|detect|on (?:me|myself))\b", re.I
 )
-"""Spells that do nobody harm."""
 _POCKET = re.compile(r"\b(?:pick)?(?:pockets?|purse|steal|rob|take)\b", re.I)
 _SITTING = re.compile(r"\W*(?:i\s+)?(?:sit|take a (?:break|short))", re.I)
 _SLEEPING = re.compile(r"\b(?:sleep|night|camp|long|bed|dawn)\b", re.I)
@@ -34,7 +33,7 @@ def search(scene: Scene, intent: Intent) -> None:
         else:
             scene.tell("missed_search")
         scene.happening = f"{scene.name} searched {here} and is not satisfied."
-    elif detail := language.match(intent.what, {detail: detail for detail in details}):
+    elif detail := language.match(intent.what, details):
         places.examine(scene, intent._replace(what=detail))
     elif scene.did(f"searched {here} again"):
         scene.tell("searched_out")
@@ -76,7 +75,7 @@ def take(scene: Scene, intent: Intent) -> None:
 
 def drop(scene: Scene, intent: Intent) -> None:
     """Leave something behind; what the tale needs goes back to where it was."""
-    item = _held(scene, intent.what)
+    item = language.match(intent.what, scene.carried())
     if item is None:
         return scene.say(f"You have no “{intent.what[:60]}” to be rid of.")
     scene.gain(item, -1)
@@ -88,7 +87,7 @@ def buy(scene: Scene, intent: Intent) -> None:
     """Buy what a person here sells."""
     story, here = scene.story, scene.people_here()
     goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
-    item = language.match(intent.what, {name: name for name in goods})
+    item = language.match(intent.what, goods)
     if item is None:
         scene.say(f"Nobody here sells “{language.as_said(intent.what[:60], scene.words)}”.")
         if lying := story.find("items", intent.what, scene.things_here()):
@@ -117,7 +116,7 @@ def give(scene: Scene, intent: Intent) -> None:
         person = here[0]
     if person is None:
         return scene.say("You hold it out, and there is nobody here to take it.")
-    name, item = story.names[person], _held(scene, intent.what)
+    name, item = story.names[person], language.match(intent.what, scene.carried())
     if coins := _COINS.match(intent.what):
         amount = int(coins[1]) if (coins[1] or "").isdecimal() else 1
         if not 0 < amount <= scene.gold():
@@ -141,16 +140,12 @@ def use(scene: Scene, intent: Intent) -> None:
         return None
     if scene.story.find("foes", intent.whom, scene.foes_here()):
         return attack(scene, intent._replace(what=intent.whom, whom=""))
-    if item := _held(scene, intent.what):
+    if item := language.match(intent.what, scene.carried()):
         return scene.tell("no_use", item=item)
     details = scene.story["places"][scene.location()].get("details", {})
-    if detail := language.match(intent.what, {detail: detail for detail in details}):
+    if detail := language.match(intent.what, details):
         return places.examine(scene, intent._replace(what=detail))
     return scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
-
-
-def _held(scene: Scene, what: str) -> str | None:
-    return language.match(what, {item: item for item in scene.carried()})
 
 
 def attempt(scene: Scene, intent: Intent) -> None:

@@ -90,7 +90,6 @@ def _conclude(scene: Scene, intent: Intent) -> None:
 
 
 def _question(scene: Scene, intent: Intent) -> None:
-    """Take a loose question to one who may know."""
     if not (here := scene.people_here()):
         return _shrug(scene, intent.said)
     person = people.who_knows(scene, intent.said) or scene.story.person(intent.said, here) or here[0]
@@ -98,7 +97,6 @@ def _question(scene: Scene, intent: Intent) -> None:
 
 
 def _guess(scene: Scene, intent: Intent) -> None:
-    """Guess what words that were not understood mean here, or hold out some that would be understood."""
     if plot.foreseen(scene, "use give take", intent.said) or plot.obstacle(scene, intent.said):
         return None
     ways = scene.story["places"][scene.location()]["ways"]
@@ -130,7 +128,6 @@ def _tidy(page: JSON) -> JSON:
 
 
 def _options(scene: Scene) -> list[str]:
-    """List things to do here and now, in an order that varies with the turn."""
     if scene.tale is None:
         return ["take the road and see what comes", "rest", "go through what you carry"]
     names, place, here = scene.story.names, scene.story["places"][scene.location()], scene.people_here()
@@ -146,7 +143,6 @@ def _options(scene: Scene) -> list[str]:
 
 
 def _offer(scene: Scene) -> None:
-    """End with something to decide."""
     if scene.foes_here() and scene.secrets.get("fight"):
         return None
     apart = len(scene.text()) > _LONG
@@ -165,14 +161,12 @@ def _offer(scene: Scene) -> None:
 
 
 def _suggest(scene: Scene, _: Intent) -> None:
-    """Say what one could do now."""
     if objective := str(scene.page.get("objective") or ""):
         scene.aside(f"What you are about is this: {lower(objective)}.")
     scene.aside(f"You could {series(_options(scene)[:4], 'or')}. Or anything else: plain sentences do it.")
 
 
 def _shrug(scene: Scene, sentence: str) -> None:
-    """Say that nothing comes of some words, and hold out others that something would come of."""
     scene.unanswered = sentence
     scene.tell("confused", words=" ".join(sentence.split())[:90].strip(" .!?"), place_c=upper(scene.location()))
     scene.say(f"You could {series(_options(scene)[:3], 'or')}.")

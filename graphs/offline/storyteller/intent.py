@@ -49,7 +49,6 @@ def read(words: str) -> Intent:
 
 
 def _statement(said: str) -> Intent | None:
-    """Read what the player says of their own life, or carves into a door."""
     match, kind = next(((m, kind) for kind, p in _statements() if (m := p.match(said))), (None, ""))
     if match is None or said.endswith("?"):
         return None

@@ -1,7 +1,6 @@
 """Interview: getting to know the character; one message may say everything, what is missing is asked one by one.
 
-`read` takes what sentences say of the character, and nothing that they do not say: the patterns are in portrait.toml,
-the questions in interview.toml.
+The patterns by which sentences are read are in portrait.toml, the questions in interview.toml.
 """
 
 import random
@@ -42,9 +41,8 @@ def answer(
 ) -> tuple[str, JSON | None]:
     """Return the reply to a message in the interview, and the patch to note, if anything was learnt.
 
-    `page` is the character's so far, `missing` its required fields that are open, `words` the newest message ("" after
-    a tool call), `asked` the storyteller's last message, `result` what the tool answered, if it was called just now;
-    `seed` chooses among replies.
+    `missing` are the page's open fields, `words` the newest message ("" after a tool call), `asked` the storyteller's
+    last one, `result` what the tool answered, if it was called just now.
     """
     chance = seeded((seed, words, asked, repr(sorted(page.items(), key=lambda field: field[0])), result))
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]
@@ -92,7 +90,6 @@ def _drawn(drawn: list[str], patch: JSON) -> str:
 
 
 def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -> str:
-    """Say what has been noted."""
     if drawn:
         return _drawn(drawn, patch)
     fields = [field for field in REQUIRED if field in patch]
@@ -105,7 +102,6 @@ def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -
 
 
 def _question(open_fields: list[str], chance: random.Random, asked: str = "") -> str:
-    """Ask for the first open field, in other words than last time."""
     if not open_fields:
         return "Is there anything else I should know about you?"
     questions = load("interview")["questions"][open_fields[0]]
@@ -113,7 +109,6 @@ def _question(open_fields: list[str], chance: random.Random, asked: str = "") ->
 
 
 def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chance: random.Random) -> str:
-    """Ask once more, with examples: nothing was understood."""
     if not asked or not open_fields:
         return f"{_pick('welcome', chance)} {_question(open_fields, chance)}"
     field = field or open_fields[0]
@@ -167,7 +162,6 @@ def is_talk(text: str) -> bool:
 
 
 def _sentences(text: str) -> JSON:
-    """Read free sentences, clause by clause."""
     fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
     if name := _stated_name(text):
         fields["name"] = name
@@ -290,7 +284,6 @@ def nameable(text: str) -> bool:
 
 
 def _stated_name(text: str) -> str:
-    """Return the name after "my name is" and the like; "" if there is none."""
     match = pattern("portrait", "names").search(text)
     if match is None or pattern("portrait", "names_of_others").search(text[: match.start()]):
         return ""
@@ -305,7 +298,6 @@ def _stated_name(text: str) -> str:
 
 
 def _add(fields: JSON, field: str, text: str) -> None:
-    """Add to a field what it does not say yet."""
     before, joint = str(fields.get(field, "")), "; " if field == "background" else ", "
     fields[field] = before if text in before else f"{before}{joint}{text}" if before else text
 

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -128,12 +128,12 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def match(text: str, entries: Mapping[str, str]) -> str | None:
-    """Find the entry (id to description) that shares most words with a text; None if none shares any."""
+def match(text: str, names: Iterable[str], described: Mapping[str, str] | None = None) -> str | None:
+    """Find the name, or the id that is `described`, that shares most words with a text; None if none shares any."""
     wanted = stems(text)
     best, most = None, 0.0
-    for name, description in entries.items() if wanted else ():
-        shared = len(wanted & stems(description)) + (0.5 if stems(name) <= wanted else 0)
+    for name in names if wanted else ():
+        shared = len(wanted & stems((described or {}).get(name, name))) + (0.5 if stems(name) <= wanted else 0)
         if shared > most:
             best, most = name, shared
     return best

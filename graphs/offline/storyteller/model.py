@@ -53,14 +53,14 @@ class OfflineStoryteller(OfflineModel):
         if outcome.wants_roll is not None:
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
         exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
-        past = answers.Past(page, character, prompt.summary, prompt.memories, exchanges)
+        past = answers.Past(page, character, prompt.summary, prompt.records("memories"), exchanges)
         chance = seeded((self.seed, prompt.words, prompt.section("quest")))
         asked = answers.asked(prompt.words)
         rest = asked.pop("", prompt.words)
         told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in asked.items()]
         if outcome.asks_memory is not None:
             told.append(answers.remember(outcome.asks_memory, rest, past, chance))
-        lore = answers.cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
+        lore = answers.cite(outcome.unanswered, prompt.records("memories")) if outcome.unanswered else ""
         return Answer("\n\n".join(filter(None, [*told, outcome.text, lore])))
 
     def _note(self, prompt: Prompt) -> Answer:
@@ -75,8 +75,7 @@ class OfflineStoryteller(OfflineModel):
 def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
     """Yield the facts in a patch of the quest's page, as the tool `Facts` takes them; not what the page says already.
 
-    What the player learnt, whom they met and how those stand to them, how quests stand, and the tale's truth, which is
-    secret. Where people were seen last changes with every step and stays on the page alone.
+    Where people were seen last changes with every step and stays on the page alone.
     """
     news = _news(patch, page)
     for subject, known in entries(news.get("facts")):
@@ -125,7 +124,6 @@ def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
 
 
 def _line(turn: JSON) -> str:
-    """Write a turn as one line: what the player said, as a quotation under their name, and what was told."""
     number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
     said, told = (str(turn.get(part) or "").split() for part in ("player", "reply"))
     player, reply = (" ".join(words[:24]) + (" …" if len(words) > 24 else "") for words in (said, told))

@@ -11,9 +11,7 @@ from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
 _GREETINGS = {"afraid of you": "greeting_afraid", "hostile": "greeting_hostile"}
-"""Attitude to the texts for a greeting."""
 _ADDRESSING = frozenset(["talk", "ask", "tell", "give", "persuade", "intimidate", "deceive", "bribe", "plant"])
-"""Verbs that turn to somebody."""
 _NAME = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+(?:(?:of|the|von|van|de)\s+)*[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
 
 
@@ -145,7 +143,7 @@ def state(scene: Scene, intent: Intent) -> None:
 def absent(scene: Scene, words: str) -> str | None:
     """Find somebody of the tale whom words call by name, and who is not here; the id."""
     called = {person: name for person, name in scene.story.names.items() if language.calls(words, name)}
-    person = language.match(words, called)
+    person = language.match(words, called, called)
     return None if person in scene.people_here() else person
 
 
@@ -181,7 +179,6 @@ def miss_stranger(scene: Scene, name: str) -> None:
 
 
 def _own_name(name: str) -> str:
-    """Return the first word of a name that is no title and no plain word."""
     nobody = language.vocabulary("nobody") | language.vocabulary("titles")
     words = (word for word in name.split() if word[0].isupper())
     return next((word for word in words if re.sub(r"['’]s$", "", word.casefold()) not in nobody), "")
@@ -222,18 +219,15 @@ def _last_seen(scene: Scene, person: str) -> None:
 
 
 def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
-    """Whether a person would speak about a topic now."""
     return scene.did_all(topic.get("needs")) and (not topic.get("trust") or scene.did(f"trust {person}"))
 
 
 def _open_topics(scene: Scene, person: str) -> list[JSON]:
-    """List what a person would speak about now, and has not yet."""
     topics = scene.story["people"][person]["topics"]
     return [topic for topic in topics if _is_open(scene, person, topic) and not scene.did(_told(person, topic))]
 
 
 def _told(person: str, topic: JSON) -> str:
-    """Name the deed of having been told a topic."""
     return f"heard {person} {_title(topic).split()[-1]}"
 
 

@@ -4,7 +4,7 @@ import re
 
 from questbook.graphs.offline.storyteller import people, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import article, as_said, lower, match, pattern, series, stems, upper
+from questbook.graphs.offline.storyteller.language import article, as_said, lower, match, pattern, series, upper
 from questbook.graphs.offline.storyteller.scene import Scene, listed
 
 _PLACE = re.compile(r"(?:around|here|me|room|place|area|surroundings|everything)(?: \w+ly)?", re.I)
@@ -55,7 +55,7 @@ def examine(scene: Scene, intent: Intent) -> None:
         return condition(scene)
     if plot.foreseen(scene, f"{intent.verb} read examine study look", what):
         return None
-    if detail := match(what, {key: key for key in here.get("details", {}) if stems(key) & stems(what)}):
+    if detail := match(what, here.get("details", {})):
         scene.say(here["details"][detail])
         scene.learn(here.get("facts", {}).get(detail, ""))
     elif foe := story.find("foes", what, scene.foes_here()):
@@ -137,7 +137,7 @@ def go(scene: Scene, intent: Intent) -> None:
 def way(scene: Scene, intent: Intent) -> str | None:
     """Find the way from here that is meant: by where it goes to, or by what it is like."""
     said, roads = intent.what or intent.said, scene.story["places"][scene.location()]["ways"]
-    if towards := scene.story.find("places", said, roads) or match(said, dict(roads)):
+    if towards := scene.story.find("places", said, roads) or match(said, roads, roads):
         return towards
     # "Go in" and "climb down" are read against how the ways are described.
     direction = re.search(r"\b(in|out|up|down|back)(?:side|wards?|stairs)?\W*$", intent.said, re.I)
@@ -175,7 +175,6 @@ def _is_known(scene: Scene, place: str) -> bool:
 
 
 def _step(scene: Scene, far: str) -> str | None:
-    """Find the next place on the shortest way."""
     places, here = scene.story["places"], scene.location()
     origins, queue = {here: here}, [here]
     for place in queue:  # grows meanwhile

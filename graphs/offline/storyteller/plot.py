@@ -56,10 +56,7 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
 
 
 def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
-    """Try an obstacle of this place, if the sentence is about one; False if it is about none.
-
-    An obstacle is climbed, forced or crept past by a check; the tale says what comes of it, either way.
-    """
+    """Try an obstacle of this place by a check, if the sentence is about one; False if it is about none."""
     words = stems(sentence)
     entries = (e for e in scene.open_here("checks") if verb in e["verbs"].split() or words & stems(e["verbs"]))
     if (entry := next(entries, None)) is None:
@@ -118,7 +115,6 @@ def _next(scene: Scene) -> Tale:
 
 
 def _outfit(scene: Scene) -> None:
-    """Give the character what they set out with."""
     kit = scene.character.get("kit")
     if not scene.carried():
         own = {str(item): n for item, n in kit.items() if isinstance(n, int)} if isinstance(kit, dict) else {}

@@ -159,7 +159,6 @@ def _kill(scene: Scene, name: str, about: JSON) -> None:
 
 
 def _fall(scene: Scene, by: str) -> None:
-    """Fall, and die of it or not."""
     scene.keep("fight", None)
     scene.fallen = True
     if scene.roll("1d20", "Death saving throw", _SAVE_DC)["success"]:
@@ -180,7 +179,6 @@ def _fall(scene: Scene, by: str) -> None:
 
 
 def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
-    """Return a foe's hit points now and at most."""
     most = int(about["hp"])
     match = re.fullmatch(rf"{re.escape(foe)}: (\d+) of \d+", str(scene.secrets.get("fight") or ""))
     return (min(int(match[1]), most) if match else most), most

@@ -39,13 +39,13 @@ class Tale:
     def person(self, words: str, among: Iterable[str] | None = None) -> str | None:
         """Find the person whom words name by name or role; the id."""
         ids = self.names if among is None else among
-        return match(words, {i: f"{self.names[i]} {self.text['people'][i]['role']}" for i in ids})
+        return match(words, ids, {i: f"{name} {self.text['people'][i]['role']}" for i, name in self.names.items()})
 
     def find(self, part: str, words: str, among: Iterable[str] | None = None) -> str | None:
         """Find the place, thing or foe that words name: `part` is "places", "items" or "foes"."""
         entries = self.part(part)
         names = entries if among is None else among
-        return match(words, {i: f"{i} {entries.get(i, {}).get('as', '')}" for i in names})
+        return match(words, names, {i: f"{i} {entry.get('as', '')}" for i, entry in entries.items()})
 
 
 @cache
@@ -305,11 +305,7 @@ class Scene:
     def roll(
         self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None, *, foe: bool = False
     ) -> JSON:
-        """Return the next roll of this turn; `foe`: it is rolled against the player.
-
-        Raises:
-            RollWantedError: If it has not been rolled yet.
-        """
+        """Return the next roll of this turn; a RollWantedError asks for it. `foe`: it is against the player."""
         number, self._rolled = self._rolled, self._rolled + 1
         if number < len(self.rolls):
             roll = dict(self.rolls[number])
