@@ -29,6 +29,7 @@ from questbook.memory.facts.validity import (
     write_judgements,
 )
 from questbook.memory.recall.query import Recalled
+from questbook.memory.store.any_store import StoreBehind
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, record_key
 
@@ -188,12 +189,12 @@ async def test_validity_is_one_question_to_the_store_however_many_facts(store):
         await say(store, goran, "a", n, [("a", n)])
     asked = []
 
-    class Counting:
+    class Counting(StoreBehind):
         async def abatch(self, ops):
             asked.append(list(ops))
             return await store.abatch(asked[-1])
 
-    assert len(await keep_valid(Counting(), await seen(store), timeline=[("a", 99)])) == 30
+    assert len(await keep_valid(Counting(store), await seen(store), timeline=[("a", 99)])) == 30
     assert [len(ops) for ops in asked] == [60], "of slots and of judgements, in one batch"
 
 
