@@ -276,10 +276,9 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
             days = None if clock.day is None or back >= clock.day else _only(clock.day - back)
             ahead = Span(start, start + timedelta(days=1)) if back == 0 else None
             return asked._replace(start=start, end=start + timedelta(days=1), ahead=ahead, days=days)
-    if match := _AGO.search(question):
-        return _count_back(match, clock, asked)
-    if match := _LAST_FEW.search(question):
-        return _count_last(match, clock, asked)
+    for pattern in (_AGO, _LAST_FEW):
+        if match := pattern.search(question):
+            return _count_from_now(match, clock, asked, until_now=pattern is _LAST_FEW)
     if match := _THIS.search(question):
         return _this(match, clock, asked)
     if asked.start is None and asked.ahead is None and (last := dates.weekday_span(question, clock.now)) is not None:
@@ -287,36 +286,27 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     return asked
 
 
-def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
-    """Read "two weeks ago", which is no more exact than half a week."""
-    unit = dates.unit_of(match["unit"])
-    half = match["half"] is not None
+def _count_from_now(match: re.Match[str], clock: _Clock, asked: AskedTime, *, until_now: bool) -> AskedTime:
+    """Read "two weeks ago", no more exact than half a week, or "the last two weeks", which reach `until_now`."""
+    unit, half = dates.unit_of(match["unit"]), match.groupdict().get("half") is not None
     count = 1 if half else dates.number(match["n"])
     if unit == "session":
-        return asked if clock.session is None else asked._replace(sessions=_only(max(1, clock.session - count)))
+        if clock.session is None:
+            return asked
+        first = max(1, clock.session - count)
+        return asked._replace(sessions=(first, clock.session if until_now else first))
     then = dates.shift(clock.now, unit, -count)
     then += (clock.now - then) / 2 if half else timedelta()
     if unit in ("minute", "hour"):
         about = (clock.now - then) / 4
-        return asked._replace(start=then - about, end=then + about)
-    begin = dates.midnight(then)
-    slack = {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit]
-    start, end = begin - timedelta(days=slack), begin + timedelta(days=slack + 1)
-    days = _only(clock.day - count) if unit == "day" and clock.day is not None and count < clock.day else None
-    return asked._replace(start=start, end=end, days=days)
-
-
-def _count_last(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
-    """Read "the last two weeks", which reach until now."""
-    unit, count, session = dates.unit_of(match["unit"]), dates.number(match["n"]), clock.session
-    if unit == "session":
-        return asked if session is None else asked._replace(sessions=(max(1, session - count), session))
-    then = dates.shift(clock.now, unit, -count)
-    if unit in ("minute", "hour"):
-        return asked._replace(start=then - (clock.now - then) / 4, end=clock.now)
-    start = dates.midnight(then)
-    days = (clock.day - count, clock.day) if unit == "day" and clock.day is not None and count < clock.day else None
-    return asked._replace(start=start, end=clock.now + timedelta(days=1), days=days)
+        return asked._replace(start=then - about, end=clock.now if until_now else then + about)
+    begin, a_day = dates.midnight(then), timedelta(days=1)
+    slack = a_day * (0 if until_now else {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit])
+    end = (clock.now if until_now else begin + slack) + a_day
+    days = None
+    if unit == "day" and clock.day is not None and count < clock.day:
+        days = clock.day - count, clock.day if until_now else clock.day - count
+    return asked._replace(start=begin - slack, end=end, days=days)
 
 
 def _this(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
