@@ -161,8 +161,7 @@ class HistoryView:
         return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
-        where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
-        return {**self.config, "configurable": where}
+        return self.at({"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint})
 
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
@@ -187,9 +186,7 @@ class HistoryView:
         within = [
             after
             for thread in {thread_of(state), self._thread_id}
-            async for after in self.graph.aget_state_history(
-                {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
-            )
+            async for after in self.graph.aget_state_history(self.at({"thread_id": thread}), filter={"step": step + 1})
             if _is_successor(after, state) and not self._waiting(after)
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
         ]
@@ -203,7 +200,7 @@ class HistoryView:
                 return  # that thread was deleted
             yield state
             origin = origin_of(state)
-            config = {**self.config, "configurable": origin} if origin else state.parent_config
+            config = self.at(origin) if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
         """Return the nodes, but for the upkeep, that run next in a state before its turn is answered.
@@ -212,11 +209,12 @@ class HistoryView:
         """
         return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
-    def _config_at(self, state: StateSnapshot) -> RunnableConfig:
-        return {**self.config, "configurable": state.config["configurable"]}
+    def at(self, where: JSON) -> RunnableConfig:
+        """Return the config of runs from a checkpoint, or at the end of a thread, by its `configurable`."""
+        return {**self.config, "configurable": where}
 
     def _thread_config(self) -> RunnableConfig:
-        return {**self.config, "configurable": {"thread_id": self._thread_id}}
+        return self.at({"thread_id": self._thread_id})
 
     @property
     def _thread_id(self) -> str:
@@ -240,9 +238,7 @@ class HistoryView:
 
 
 def _nearest(number: int, kept: Sequence[int]) -> str:
-    before = [turn for turn in kept if turn < number]
-    after = [turn for turn in kept if turn > number]
-    nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
+    nearest = sorted(turn for turn in kept if turn < number)[-1:] + sorted(turn for turn in kept if turn > number)[:1]
     return f" The nearest on the way to here: turn {' and turn '.join(map(str, nearest))}." if nearest else ""
 
 

@@ -1,8 +1,7 @@
 """Records: what a store keeps of a conversation, as types.
 
-A store keeps JSON objects. `Record.from_json` reads one of any writer: a field that is missing or has the wrong
-type gets its default, and keys that no field names are kept in `stored`. `to_json` gives the object to store: what was
-read, with what has changed.
+`Record.from_json` reads a JSON object of any writer: a field that is missing or has the wrong type gets its default,
+and keys that no field names are kept in `stored`. `to_json` gives what was read, with what has changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
