@@ -1,8 +1,7 @@
 """Who may send what, and how much: headers of every answer, a check of every change, rates, upload limits.
 
-A page of another site can make a browser send a form here. So a change must come from a page of ours: browsers say so
-in `Sec-Fetch-Site`, and every change has the token of the page, which holds for its session alone. Without sign-in
-only this computer is served, by names that no other page can have (DNS rebinding).
+A change must come from a page of ours: browsers say so in `Sec-Fetch-Site`, and it has the token of the page, which
+holds for its session alone. Without sign-in only this computer is served, by names that no other page can have.
 """
 
 import asyncio

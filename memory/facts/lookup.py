@@ -1,8 +1,7 @@
 """Look facts up: the latest, those about a person, the slots that a text may be about, and insights.
 
-A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
-an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
-same is so of a fact that a person wrote by hand. So both come along with what is recalled (`add_insights`).
+Insights, and facts that a person wrote by hand, come along with what is recalled (`add_insights`): they may share no
+word with the question, and no turn in the prompt says them.
 """
 
 import asyncio

@@ -1,11 +1,9 @@
 """The order of the candidates, and which of them have enough to do with the question, from nothing but the candidates.
 
-- Each part of a score is divided by its maximum over the candidates and the parts are added up; the sum finds more than
-  reciprocal rank fusion does (docs/figures.md). The scoring of Generative Agents (Park et al. 2023) is an option.
-- Coverage is how much of a question's words a record has. What shares only a common word with it would fill the prompt.
-  How much is enough depends on whom the question names, because a name that nobody ever said is the best sign that
-  nothing is known (docs/figures.md, "What was never told").
-- A record that is long is ranked and shown by its passages; it stays one thing, with one place on the timeline.
+- Each part of a score is divided by its maximum over the candidates, and the parts are added up (docs/figures.md).
+- Coverage is how much of a question's words a record has. How much is enough depends on whom the question names: a name
+  that nobody ever said is the best sign that nothing is known (docs/figures.md, "What was never told").
+- A long record is ranked and shown by its passages.
 """
 
 import re
@@ -211,9 +209,7 @@ class Named(NamedTuple):
     words: Sequence[str]  # by which it names a person, as the records spell them (`names.name_words`)
     known: bool  # whether it names the speaker or subject of a record
     time: bool  # whether it names a time
-    # Whether it is written in Latin letters. No stop words and stems of others are known, and half of the pairs of
-    # characters of a script without spaces are no words: no text has them.
-    latin: bool
+    latin: bool  # whether it is written in Latin letters; of others no stop words and stems are known
 
 
 Closeness = tuple[NDArray[np.bool_], NDArray[np.bool_]]
