@@ -57,21 +57,17 @@ class Passages(NamedTuple):
     @classmethod
     def of_candidates(cls, candidates: Candidates) -> Self:
         """Cut the candidates into passages."""
-        texts, spans = list[str](), list[Span]()
-        numbers, shares, persons, rows = list[int](), list[int](), list[bool](), list[int]()
+        places = [(number, row) for row, members in enumerate(candidates.rows()) for number in members]
+        cut = [cut_messages(*said_in(candidates.records[number].stored)) for number, _ in places]
+        counts = [len(passages.spans) for passages in cut]
+        numbers, rows = np.array(places, np.intp).reshape(-1, 2).T
         starts = np.zeros(len(candidates), np.intp)
-        for row, members in enumerate(candidates.rows()):
-            for number in members:
-                starts[number] = len(texts)
-                passages = cut_messages(*said_in(candidates.records[number].stored))
-                spans += passages.spans
-                texts += passages.texts
-                shares += passages.of
-                persons += passages.persons
-                numbers += [number] * len(passages.spans)
-                rows += [row] * len(passages.spans)
-        records, of = np.array(numbers, np.intp), np.array(shares, np.float64)
-        return cls(texts, spans, records, of, np.array(persons, np.bool_), np.array(rows, np.intp), starts)
+        starts[numbers] = np.cumsum([0, *counts])[:-1]
+        texts = [text for passages in cut for text in passages.texts]
+        spans = [span for passages in cut for span in passages.spans]
+        of = np.array([share for passages in cut for share in passages.of], np.float64)
+        persons = np.array([is_person for passages in cut for is_person in passages.persons], np.bool_)
+        return cls(texts, spans, np.repeat(numbers, counts), of, persons, np.repeat(rows, counts), starts)
 
     def best_of_each(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the best score of each candidate's passages, by the candidates' numbers."""
