@@ -197,7 +197,7 @@ class History(HistoryView):
         if name in used or name == state.values.get("line", "main"):
             raise HistoryError(f"There is a line named {name!r} already; /go {name} goes there.")
         branch, turn = state.values["timeline"][-1]
-        line = PutOp(self._namespace("lines"), name, {"branch": branch, "turn": turn}, index=False)
+        line = PutOp(self.context.campaign_namespace("lines"), name, {"branch": branch, "turn": turn}, index=False)
         await put_all(self._store(), [line])
         await self.write({"line": name})
 

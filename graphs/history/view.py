@@ -118,13 +118,13 @@ class HistoryView:
 
     async def turns(self) -> list[PlayedTurn]:
         """Return every finished turn of the campaign, of all branches, the earliest first."""
-        spaces = [self._namespace(name) for name in _TURNS]
+        spaces = [self.context.campaign_namespace(name) for name in _TURNS]
         turns = [PlayedTurn.of(item.value) for space in spaces async for item in items_under(self._store(), space)]
         return sorted(turns, key=lambda turn: (turn.turn, turn.age))
 
     async def line_names(self) -> dict[str, Segment]:
         """Return the lines that a person has named, each with branch and turn from which the name holds."""
-        items = await self._store().asearch(self._namespace("lines"), limit=1000)
+        items = await self._store().asearch(self.context.campaign_namespace("lines"), limit=1000)
         return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
 
     async def find(self, where: str) -> PlayedTurn:
@@ -175,7 +175,7 @@ class HistoryView:
         return self._thread_config()
 
     async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
-        store, spaces = self._store(), map(self._namespace, _TURNS)
+        store, spaces = self._store(), map(self.context.campaign_namespace, _TURNS)
         found = [await store.asearch(space, filter={"turn": number}, limit=_PAGE) for space in spaces]
         turns = (PlayedTurn.of(item.value) for items in found for item in items)
         return [turn for turn in turns if sees(timeline, *turn.key)]
@@ -232,9 +232,6 @@ class HistoryView:
         if not isinstance(self.graph.store, BaseStore):
             raise HistoryError("The graph was compiled without a store, so there are no lines to move between.")
         return with_async_methods(self.graph.store)
-
-    def _namespace(self, name: str) -> tuple[str, ...]:
-        return self.context.campaign_namespace(name)
 
 
 def _nearest(number: int, kept: Sequence[int]) -> str:

@@ -134,8 +134,9 @@ class PageGuard:
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
         changes, scope = request.method not in ("GET", "HEAD"), request.scope
-        if not self._root and self._sign_in is None and _host_of(request) not in _LOCAL:
-            return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
+        host = _PORT.sub("", request.headers.get("host", "")).casefold()
+        if not self._root and self._sign_in is None and host not in _LOCAL:
+            return PlainTextResponse(f"This server is not called {host!r:.100}.", status_code=400)
         if problem := _foreign(request, changes=changes):
             return PlainTextResponse(problem, status_code=403)
         if self._sign_in and self._of_address:
@@ -178,10 +179,6 @@ def add_headers(headers: MutableHeaders, scope: Scope, *, is_static: bool = Fals
 def page_token(secret: str, holder: str) -> str:
     """Return what a page sends with each change: another one for each session, or for each person without one."""
     return sign(secret, "page", holder)
-
-
-def _host_of(request: Request) -> str:
-    return _PORT.sub("", request.headers.get("host", "")).casefold()
 
 
 def _foreign(request: Request, *, changes: bool) -> str:

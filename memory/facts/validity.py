@@ -452,7 +452,7 @@ def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: i
 
 
 def _mark_namespace(facts: Namespace, digest: str) -> Namespace:
-    return (*facts[:-1], MARKS, f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
+    return (*_beside(facts, MARKS), f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
 
 
 def _beside(facts: Namespace, label: str) -> Namespace:

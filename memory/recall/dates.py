@@ -44,6 +44,7 @@ _WHOLE_MONTH = re.compile(
 )
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
 _WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)
+DATES = (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY)
 
 _AHEAD_UNIT = r"(?P<unit>day|night|week|month|year|fortnight)s?"
 _NEAR_AHEAD = ((re.compile(r"\bday\s+after\s+tomorrow\b", re.I), 2), (re.compile(r"\btomorrow\b", re.I), 1))
@@ -154,11 +155,6 @@ def month_filters(first: date, last: date) -> list[JSON]:
     """Return store filters for the months of days; none where they are many."""
     months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
     return [{"month": f"{n // 12:04}{n % 12 + 1:02}"} for n in months] if len(months) <= _MOST_DATES else []
-
-
-def names_date(text: str) -> bool:
-    """Return whether a text has a date, a month, a year or a weekday."""
-    return any(pattern.search(text) for pattern in (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY))
 
 
 def _next(text: str, match: re.Match[str], today: datetime) -> Span:

@@ -130,7 +130,8 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
     events = _ANCHOR.finditer(said) if PAST.search(said) or _PAST.search(said) else ()
     # An event that was: the storm, "we reached the tower"; and not "I touch it", "he is out".
     past = (event for event in events if PAST.search(event["what"]) or not _PRESENT.search(event["what"]))
-    anchor = next((event for event in past if not _names_time(event["what"])), None)
+    times = (*dates.DATES, _AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR))
+    anchor = next((event for event in past if not any(time.search(event["what"]) for time in times)), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
         asked = asked._replace(relation=relation, anchor=anchor["what"].strip())
@@ -243,10 +244,6 @@ def _fade(gap: timedelta, asked: Span) -> float:
 def _score_number(span: tuple[int, int], number: int) -> float:
     first, last = span
     return math.exp(-_OTHER_NUMBER * max(first - number, number - last, 0))
-
-
-def _names_time(text: str) -> bool:
-    return dates.names_date(text) or any(p.search(text) for p in (_AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR)))
 
 
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:

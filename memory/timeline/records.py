@@ -243,18 +243,16 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
-def _number(value: object) -> float:
-    # NaN differs from itself.
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else 0.0
-
-
 _NO_STAMP = dict(Stamp().__dict__)
 _STAMP_TYPES = tuple((name, int if name in ("turn", "session", "day") else str) for name in _NO_STAMP)
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     str: lambda value: value if isinstance(value, str) else "",
     bool: bool,
     int: lambda value: value if isinstance(value, int) and not isinstance(value, bool) else 0,
-    float: _number,
+    # NaN differs from itself.
+    float: lambda value: (
+        value if isinstance(value, int | float) and type(value) is not bool and value == value else 0.0
+    ),
     tuple: _texts,
     type(None): lambda value: value if isinstance(value, str) else None,
 }

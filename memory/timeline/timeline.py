@@ -388,9 +388,8 @@ async def remember(
 ) -> list[Segment]:
     """Write exchanges as records, one for each turn, all in one batch; return the timeline.
 
-    It is forked where another future had claimed a turn. A record that is there is not written again: writing twice is
-    writing once. A record holds what the exchange says, its stamp, its provenance, the `date` and `month` of its
-    `said_at` (digits, in UTC) and the number of its `session`, counted if the exchange gives none.
+    It is forked where another future had claimed a turn. A record that is there is not written again. It holds what the
+    exchange says, its stamp, its provenance, `date` and `month` of `said_at` (in UTC), and the number of the `session`.
 
     Args:
         store: Any store.
