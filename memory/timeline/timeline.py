@@ -395,8 +395,8 @@ async def remember(
         store: Any store.
         namespace: Where the records go.
         exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
-            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
-            is written of the turn: a text that differs wherever that does).
+            `speaker`, `said_at` (ISO 8601), `session` (from 1; else it is counted), `day` (of the app's calendar) and
+            `taught` (a text that differs wherever what else is written of the turn does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
         timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
             `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
