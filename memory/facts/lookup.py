@@ -123,7 +123,6 @@ async def find_slots(
 ) -> list[Slot]:
     """Find the slots that may matter to a text from which facts are to be drawn, whether or not their facts still hold.
 
-    A prompt names them, so that a model words them alike: of "lair" and "den", each would hold in a slot of its own.
     Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
     of `subjects`, and of those that the text names, are searched by themselves.
     """

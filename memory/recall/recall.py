@@ -236,8 +236,7 @@ def _in_order(order: Order, query: Query) -> Iterator[Recalled]:
 def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
     """Return the passages of each candidate that have enough to do with the question, best first.
 
-    One that only stands near words of the question changes places with the next best that has some: "I greet Goran" is
-    worth as much as what follows, and does not answer.
+    One that only stands near words of the question changes places with the next best that has some.
     """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     passages, weights, fits = order.evidence.passages, order.passages.tolist(), order.evidence.fits.tolist()

@@ -1,8 +1,7 @@
 """The time that a question names, and how well the time of a record fits it.
 
-"Yesterday", "three days ago", "on 3 May", "next week", "what is coming up?", "last session", "on day 4", "before we
-reached the tower": read by rules from English, German words of time as well, without a model. A time is a preference,
-never a filter: a record fits it more or less, and a record without a time loses nothing.
+"Yesterday", "on 3 May", "next week", "what is coming up?", "last session", "on day 4", "before we reached the tower":
+read by rules, English and German. A time is a preference, never a filter: a record without one loses nothing.
 """
 
 import math

@@ -71,8 +71,7 @@ def team_namespace(team: str, *rest: str) -> tuple[str, ...]:
 def character_name(name: str) -> str:
     """Return the name by which a character is known, in any spelling: "Ada Lovelace" is ada_lovelace.
 
-    This is how the LTM extension named its folders, and in addition spaces of any kind are one, case is folded as
-    Unicode folds it, and letters are composed (NFC).
+    As the LTM extension named its folders; spaces of any kind are one, case is folded, letters are composed (NFC).
     """
     return re.sub(r"[\s_]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
 
