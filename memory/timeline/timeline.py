@@ -136,7 +136,7 @@ async def read_heads(store: BaseStore, timeline: Timeline | None, records: Itera
 
 
 def branch_name(origin: str) -> str:
-    """Return a branch's name, derived from what it grew from (40 bits of its SHA-256), so that a retry gets the same."""
+    """Return a branch's name, made of what it grew from (40 bits of its SHA-256): a retry gets the same."""
     digest = hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()
     return base64.b32encode(digest[:5]).decode("ascii").lower()
 
