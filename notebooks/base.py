@@ -1,8 +1,7 @@
 """Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
 
-An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page. In a prompt a
-field is one line, `field: value`, the value as JSON, with `<`, `>` and `&` as escapes: no value can end its section of
-the prompt or pretend to be another.
+A subclass declares fields, and in capitals how an agent keeps the page. In a prompt a field is one line, `field: JSON`,
+with `<`, `>` and `&` as escapes: no value can end its section or pretend to be another.
 """
 
 import json

@@ -141,11 +141,7 @@ class CoreNotebook(Notebook):
         return Change(self if kept == self.order else self.model_copy(update={"order": kept}), [])
 
     def render(self) -> str:
-        """Render the sections, one line each: `label: {description, used, limit, value}`.
-
-        The value is JSON, so that nothing in it can end the line or the section of the prompt. What a model copies
-        from it into the JSON of a tool call is the same text.
-        """
+        """Render the sections, one line each: `label: {description, used, limit, value}`, the value as JSON."""
         return "\n".join(f"{label}: {render_value(self.sections[label].as_shown())}" for label in self.labels)
 
     def player_view(self) -> JSON:

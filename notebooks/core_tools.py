@@ -1,7 +1,6 @@
 """The tools by which an assistant edits its core memory, as pure functions of the page.
 
-An edit succeeds, and the model reads what the section says now; or nothing changes, and the model reads what is wrong,
-which sections there are and what the section says.
+The model reads what the section says now; or nothing changes, and it reads what is wrong, and which sections there are.
 """
 
 import difflib

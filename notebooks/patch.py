@@ -1,8 +1,7 @@
 """Merge patches (RFC 7396): apply one, make one from two pages, or apply as much of one as fits; and `Count`.
 
-A merge patch says what a field is afterwards. Two patches of one page, applied one after the other, keep what the other
-did not touch: fields, and entries of collections. Only a count would be lost, since both patches hold the same total.
-So a patch of a field of type `Count` says how much to add: {"$add": 1}.
+A merge patch says what a field is afterwards. Of two patches of one page each keeps what the other did not touch; only
+counts would be lost, so a patch of a field of type `Count` says how much to add: {"$add": 1}.
 """
 
 import re

@@ -28,10 +28,11 @@ from questbook.graphs.local.home import HomeError
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
-from questbook.graphs.web.app_state import label_of, name_of
+from questbook.graphs.web.app_state import label_of
 from questbook.graphs.web.guard import HEADER, PageGuard, page_token
 from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
+from questbook.memory.timeline.namespaces import read_label
 from questbook.notebooks import PatchError
 
 TOKEN = {HEADER: page_token("t" * 20, "")}
@@ -329,7 +330,7 @@ def test_every_name_is_one_part_of_a_path_and_comes_back(name):
     assert label not in (".", "..")
     decoded = httpx.URL(f"http://h/c/{label}/").path.split("/")
     assert len(decoded) == 4
-    assert name_of(decoded[2]) == name
+    assert read_label(decoded[2]) == name
 
 
 TOKEN_A, TOKEN_B = "a" * 16, "b" * 16

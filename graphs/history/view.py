@@ -118,13 +118,13 @@ class HistoryView:
 
     async def turns(self) -> list[PlayedTurn]:
         """Return every finished turn of the campaign, of all branches, the earliest first."""
-        spaces = [self._namespace(name) for name in _TURNS]
+        spaces = [self.context.campaign_namespace(name) for name in _TURNS]
         turns = [PlayedTurn.of(item.value) for space in spaces async for item in items_under(self._store(), space)]
         return sorted(turns, key=lambda turn: (turn.turn, turn.age))
 
     async def line_names(self) -> dict[str, Segment]:
         """Return the lines that a person has named, each with branch and turn from which the name holds."""
-        items = await self._store().asearch(self._namespace("lines"), limit=1000)
+        items = await self._store().asearch(self.context.campaign_namespace("lines"), limit=1000)
         return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
 
     async def find(self, where: str) -> PlayedTurn:
@@ -161,8 +161,7 @@ class HistoryView:
         return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
-        where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
-        return {**self.config, "configurable": where}
+        return self.at({"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint})
 
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
@@ -176,7 +175,7 @@ class HistoryView:
         return self._thread_config()
 
     async def _turns_numbered(self, number: int, timeline: Timeline) -> list[PlayedTurn]:
-        store, spaces = self._store(), map(self._namespace, _TURNS)
+        store, spaces = self._store(), map(self.context.campaign_namespace, _TURNS)
         found = [await store.asearch(space, filter={"turn": number}, limit=_PAGE) for space in spaces]
         turns = (PlayedTurn.of(item.value) for items in found for item in items)
         return [turn for turn in turns if sees(timeline, *turn.key)]
@@ -187,9 +186,7 @@ class HistoryView:
         within = [
             after
             for thread in {thread_of(state), self._thread_id}
-            async for after in self.graph.aget_state_history(
-                {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
-            )
+            async for after in self.graph.aget_state_history(self.at({"thread_id": thread}), filter={"step": step + 1})
             if _is_successor(after, state) and not self._waiting(after)
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
         ]
@@ -203,7 +200,7 @@ class HistoryView:
                 return  # that thread was deleted
             yield state
             origin = origin_of(state)
-            config = {**self.config, "configurable": origin} if origin else state.parent_config
+            config = self.at(origin) if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
         """Return the nodes, but for the upkeep, that run next in a state before its turn is answered.
@@ -212,11 +209,12 @@ class HistoryView:
         """
         return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
-    def _config_at(self, state: StateSnapshot) -> RunnableConfig:
-        return {**self.config, "configurable": state.config["configurable"]}
+    def at(self, where: JSON) -> RunnableConfig:
+        """Return the config of runs from a checkpoint, or at the end of a thread, by its `configurable`."""
+        return {**self.config, "configurable": where}
 
     def _thread_config(self) -> RunnableConfig:
-        return {**self.config, "configurable": {"thread_id": self._thread_id}}
+        return self.at({"thread_id": self._thread_id})
 
     @property
     def _thread_id(self) -> str:
@@ -235,14 +233,9 @@ class HistoryView:
             raise HistoryError("The graph was compiled without a store, so there are no lines to move between.")
         return with_async_methods(self.graph.store)
 
-    def _namespace(self, name: str) -> tuple[str, ...]:
-        return self.context.campaign_namespace(name)
-
 
 def _nearest(number: int, kept: Sequence[int]) -> str:
-    before = [turn for turn in kept if turn < number]
-    after = [turn for turn in kept if turn > number]
-    nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
+    nearest = sorted(turn for turn in kept if turn < number)[-1:] + sorted(turn for turn in kept if turn > number)[:1]
     return f" The nearest on the way to here: turn {' and turn '.join(map(str, nearest))}." if nearest else ""
 
 

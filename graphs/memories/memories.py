@@ -46,9 +46,8 @@ class MemoryRecord(NamedTuple):
     """One thing that is remembered."""
 
     key: str
-    kind: (
-        str  # "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive"
-    )
+    # "exchange"; of a fact "event", "trait", "promise", "preference", "rumour", "secret"; "insight"; "archive".
+    kind: str
     text: str  # what it says; "" of a secret, unless secrets were asked for
     # "ended": something else took its place; "elsewhere": only given-up branches, or other threads' own, know it.
     status: Literal["holds", "ended", "expired", "elsewhere"]

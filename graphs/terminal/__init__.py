@@ -6,9 +6,6 @@
 - `play`: the loop of a game: a line from the keyboard or a pipe, a turn of the graph, and again. `chat`: with the
   companion.
 - `slash_commands`: what a slash command is, and all of them but those that go back and forth in the story (`travel`).
-- `lore`, `memories`, `import_export`, `forget`: commands of the shell on files of a world, on memories, on whole games,
-  and to forget.
-- `doctor`: the command that compares checkpoints and memories, and rebuilds what is missing. `prune`: the one that
-  deletes old checkpoints. `homes`: those on all games: into a database, to another home, copied and put back.
+- `lore`, `memories`, `import_export`, `forget`, `doctor`, `prune`, `homes`: commands of the shell.
 - `screen`, `pages`: everything that is shown, and pages as rows.
 """

@@ -1,7 +1,6 @@
 """The program `questbook`, also as `python -m questbook.graphs.terminal`.
 
-Until the command line is ready for it, Ctrl-C ends the program without a word: Python would show where it was
-interrupted. So this comes before the other imports.
+Before all other imports: until the command line is ready for it, Ctrl-C ends the program without a word.
 """
 
 import signal

@@ -104,9 +104,8 @@ async def _diff(terminal: Terminal, rest: str) -> None:
     screen, history = terminal.screen, await terminal.game.history(only_looks=True)
     if not (names := await _one_or_two_names(history, rest)):
         raise InputError("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
-    one, other = names
-    difference = await history.difference(one, other)
-    labels = [_label_of(one), _label_of(other) if other else "here"]
+    difference = await history.difference(*names)
+    labels = [f"turn {name}" if name.isdecimal() else quote(name, 60) if name else "here" for name in names]
     if not any(difference):
         screen.answer(f"{labels[0]} and {labels[1]} agree: the same pages, the same memories.")
     if difference.pages:
@@ -154,10 +153,6 @@ async def _one_or_two_names(history: "History", text: str) -> tuple[str, str] | 
     names = {*await history.line_names(), *(turn.line for turn in turns), *branch_names(turns).values()}
     pairs = ((" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(len(words), 0, -1))
     return next((pair for pair in pairs if all(not name or name in names or name.isdecimal() for name in pair)), None)
-
-
-def _label_of(name: str) -> str:
-    return f"turn {name}" if name.isdecimal() else quote(name, 60)
 
 
 def draw_tree(

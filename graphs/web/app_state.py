@@ -29,7 +29,7 @@ from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.markdown import to_html
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.graphs.web.sign_in import PERSON, SESSION, STILL_IN, address_of
-from questbook.memory.timeline.namespaces import escape_label, unescape_label
+from questbook.memory.timeline.namespaces import escape_label, read_label
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
@@ -56,7 +56,11 @@ class AppState:
         self.pool = CampaignPool(self.context, self.home, self.quotas)
         files = DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")})
         blocks: Any = {"trim_blocks": True, "lstrip_blocks": True}
-        self.templates = Environment(loader=files, autoescape=True, finalize=_shown, **blocks)
+
+        def shown(value: object) -> object:  # without control characters, and such as turn the direction of reading
+            return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+        self.templates = Environment(loader=files, autoescape=True, finalize=shown, **blocks)
         self.templates.filters |= {"markdown": to_html, "words": plain}
         self.templates.globals |= {"root": self.root, "developer": self.developer}
 
@@ -83,9 +87,9 @@ class AppState:
 
     def named(self, request: Request) -> tuple[str, str, str]:
         """Return machine, owner and name of the campaign that a request names."""
-        owner = name_of(request.path_params.get("owner", "")) or self.person(request)
+        owner = read_label(request.path_params.get("owner", "")) or self.person(request)
         kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
-        return COMPANION if kind == "a" else GAME, owner, name_of(request.path_params["campaign"])
+        return COMPANION if kind == "a" else GAME, owner, read_label(request.path_params["campaign"])
 
     def url(self, name: str, machine: str = GAME, owner: str = "") -> str:
         """Return the path of a campaign's page, or of a companion's."""
@@ -168,18 +172,5 @@ def html(request: Request, name: str, values: Mapping[str, Any] | None = None, s
 
 
 def label_of(name: str) -> str:
-    """Return a name as one part of a path, percent-encoded, that no browser shortens or splits; `name_of` reads it."""
+    """Return a name as one part of a path, percent-encoded, that no browser shortens or splits."""
     return quote(escape_label(name) if name in _SHORTENED or _UNSAFE.search(name) else name, safe="")
-
-
-def name_of(label: str) -> str:
-    """Read a part of a path, decoded already; what `label_of` did not write is a name as it is."""
-    try:
-        return unescape_label(label)
-    except ValueError:
-        return label
-
-
-def _shown(value: object) -> object:
-    """Return what a template shows of a value: no control characters, and none that turn the direction of reading."""
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,9 +1,7 @@
 """`CampaignPool`: the campaigns that are open in this server, each while requests use it and a while longer.
 
-A name that nobody has played yet is only looked at: it takes no place, holds no lock and leaves nothing on disk. When
-all places are taken, whoever has most gives one up for those who have less.
-
-Beside its story each campaign has a record: whether it was put away, its own settings, who else may play.
+A name that nobody has played yet is only looked at, without place or lock. When all places are taken, whoever has most
+gives one up. Beside its story each campaign has a record: whether it was put away, its settings, who else may play.
 """
 
 import asyncio
@@ -91,12 +89,7 @@ class CampaignPool:
         self._previews: set[OpenCampaign] = set()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
-        self.drain = Drain(self._is_busy)
-
-    def _is_busy(self) -> bool:
-        """Whether a reply is coming somewhere, or notes on one are being made."""
-        works = (campaign.is_replying or campaign.in_upkeep for campaign in self._campaigns.values())
-        return self._opening.locked() or any(works)
+        self.drain = Drain(lambda: self._opening.locked() or any(one.is_working for one in self._campaigns.values()))
 
     def __len__(self) -> int:
         return len(self._campaigns)
@@ -118,7 +111,8 @@ class CampaignPool:
             async with self._turn_to_open():
                 if (campaign := self._campaigns.get(key)) is None:
                     self.drain.check()  # to open one may answer what was left without a reply
-                    context = await self._context_of(name, machine, owner)
+                    own = await settings_of(self._home, owner, name if machine == GAME else own_campaign(name))
+                    context = context_of(self._context.model_copy(update={"user": owner}), machine, name, own)
                     is_new = await self._is_new(context)
                     if is_new and scope["method"] in ("GET", "HEAD"):
                         campaign = await self._open(context, machine, is_new=True, is_preview=True)
@@ -221,11 +215,6 @@ class CampaignPool:
                 most -= 1
                 del self._campaigns[key]
                 await campaign.close()
-
-    async def _context_of(self, name: str, machine: str, user: str) -> Settings:
-        base = self._context.model_copy(update={"user": user})
-        own = await settings_of(self._home, user, name if machine == GAME else own_campaign(name))
-        return context_of(base, machine, name, own)
 
     async def _is_new(self, context: Settings) -> bool:
         async with self._home.open_checkpointer() as saver:

@@ -1,8 +1,7 @@
 """Who may send what, and how much: headers of every answer, a check of every change, rates, upload limits.
 
-A page of another site can make a browser send a form here. So a change must come from a page of ours: browsers say so
-in `Sec-Fetch-Site`, and every change has the token of the page, which holds for its session alone. Without sign-in
-only this computer is served, by names that no other page can have (DNS rebinding).
+A change must come from a page of ours: browsers say so in `Sec-Fetch-Site`, and it has the token of the page, which
+holds for its session alone. Without sign-in only this computer is served, by names that no other page can have.
 """
 
 import asyncio
@@ -135,8 +134,9 @@ class PageGuard:
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
         changes, scope = request.method not in ("GET", "HEAD"), request.scope
-        if not self._root and self._sign_in is None and _host_of(request) not in _LOCAL:
-            return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
+        host = _PORT.sub("", request.headers.get("host", "")).casefold()
+        if not self._root and self._sign_in is None and host not in _LOCAL:
+            return PlainTextResponse(f"This server is not called {host!r:.100}.", status_code=400)
         if problem := _foreign(request, changes=changes):
             return PlainTextResponse(problem, status_code=403)
         if self._sign_in and self._of_address:
@@ -179,10 +179,6 @@ def add_headers(headers: MutableHeaders, scope: Scope, *, is_static: bool = Fals
 def page_token(secret: str, holder: str) -> str:
     """Return what a page sends with each change: another one for each session, or for each person without one."""
     return sign(secret, "page", holder)
-
-
-def _host_of(request: Request) -> str:
-    return _PORT.sub("", request.headers.get("host", "")).casefold()
 
 
 def _foreign(request: Request, *, changes: bool) -> str:

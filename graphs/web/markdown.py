@@ -1,7 +1,6 @@
 """The Markdown of replies as HTML: emphasis, lists, quotes and rules, as a whole or while it comes.
 
-A model's words are made into nothing that loads, links or runs: HTML, links and images stay the characters that they
-are, and a heading is a line in bold, because the page has headings of its own.
+Nothing of it loads, links or runs: HTML, links and images stay characters, and a heading is a line in bold.
 """
 
 from functools import lru_cache

@@ -90,9 +90,14 @@ class OpenCampaign:
         return self._upkeep is not None and not self._upkeep.done()
 
     @property
+    def is_working(self) -> bool:
+        """Whether a reply is coming, or notes on one are being made."""
+        return self.is_replying or self.in_upkeep
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing runs and no request uses it, so that it may be closed."""
-        return not (self.requests or self.is_replying or self.in_upkeep)
+        return not (self.requests or self.is_working)
 
     def work(self, node: str = "") -> str:
         """Return what a person waits for while a node runs; for the reply, if nothing is said of that node."""

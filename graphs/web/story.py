@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
+from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.interface.text import plain
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
@@ -168,7 +168,9 @@ async def rows_of(game: Game) -> list[Row]:
             depth, first.turn, last.turn, plain(first.reply) if is_retold else first.player,
             next((turn.turn for turn in stretch.turns if turn.key == current), 0), not rows, points[-1:] == [0], parent,
         ))  # fmt: skip
-        waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]
+        for fork in reversed(stretch.forks):
+            after = [line for line, begun in stretch.lines.items() if begun < fork.turns[0].turn]
+            waiting.append((fork, depth + 1, len(rows) - 1, after[-1]))  # the line of the turn that it comes after
     return rows
 
 
@@ -185,8 +187,3 @@ def _told(saved: SavedGame) -> PlayedTurn | None:
 def _choice(turn: PlayedTurn) -> tuple[str | None, int, str]:
     """What two turns share that are two ways of playing the same words."""
     return turn.after, turn.turn, turn.player
-
-
-def _line_at(stretch: Stretch, fork: Stretch) -> str:
-    """Return the line on which the turn was played that a fork comes after."""
-    return [line for line, first in stretch.lines.items() if first < fork.turns[0].turn][-1]

@@ -1,8 +1,7 @@
 """BERT in numpy: texts to unit vectors, without torch.
 
 After Devlin et al. 2018 ("BERT"), with the mean of the tokens as in Reimers and Gurevych 2019 ("Sentence-BERT").
-A model is a directory with `model.safetensors` (weights in float32) and `vocab.txt` (one word piece per line). The
-number of layers and all widths are read from the weights; only the number of attention heads is not in them.
+A model is a directory with `model.safetensors` (weights in float32) and `vocab.txt` (one word piece per line).
 """
 
 from __future__ import annotations

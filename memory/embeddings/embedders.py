@@ -116,11 +116,8 @@ def _codes(word: str) -> NDArray[np.int64]:
 
     marked = f" {word} "
     grams = (f"#{marked[i : i + length]}" for length in _GRAMS for i in range(len(marked) - length + 1))
-    return np.array([_hash(word) << 1, *(_hash(gram) << 1 | 1 for gram in grams)], np.int64)
-
-
-def _hash(feature: str) -> int:
-    return crc32(feature.encode("utf-8", "surrogatepass"))
+    hashes = [crc32(feature.encode("utf-8", "surrogatepass")) << 1 for feature in (word, *grams)]
+    return np.array([hashes[0], *(of_gram | 1 for of_gram in hashes[1:])], np.int64)
 
 
 class KnownVectors(Embeddings):

@@ -1,8 +1,7 @@
 """all-MiniLM-L6-v2, the sentence model that most stores use, in numpy; and how to get its weights.
 
-The model (Apache-2.0; six layers, 384 dimensions, at most 256 tokens) is a file of weights and a vocabulary. Neither is
-part of this package: `fetch_minilm` downloads them once, or takes them from a file. Their SHA-256 is checked when they
-are fetched and before their first use in a process. The tokenizer is the package `tokenizers`: the extra `minilm`.
+`fetch_minilm` downloads weights and vocabulary (Apache-2.0) once, or takes them from a file. Their SHA-256 is checked
+then, and before their first use in a process. The tokenizer is the package `tokenizers`: the extra `minilm`.
 """
 
 from __future__ import annotations

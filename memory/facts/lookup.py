@@ -1,8 +1,7 @@
 """Look facts up: the latest, those about a person, the slots that a text may be about, and insights.
 
-A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
-an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
-same is so of a fact that a person wrote by hand. So both come along with what is recalled (`add_insights`).
+Insights, and facts that a person wrote by hand, come along with what is recalled (`add_insights`): they may share no
+word with the question, and no turn in the prompt says them.
 """
 
 import asyncio
@@ -124,7 +123,6 @@ async def find_slots(
 ) -> list[Slot]:
     """Find the slots that may matter to a text from which facts are to be drawn, whether or not their facts still hold.
 
-    A prompt names them, so that a model words them alike: of "lair" and "den", each would hold in a slot of its own.
     Each comes once: first those of the facts with these `keys`, then by how well a fact of theirs fits the text. Facts
     of `subjects`, and of those that the text names, are searched by themselves.
     """

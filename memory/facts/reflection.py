@@ -1,15 +1,11 @@
 """Reflection without a model: which facts wait for it, and what a model's answers come to.
 
 A reflection asks salient questions about the facts since the last one, recalls what answers them, draws insights that
-cite their sources, and judges contradictions with both sides in view. (The idea: Park et al., "Generative Agents",
-2023, section 4.2; 150 is their sum of importance at which agents reflect.)
+cite their sources, and judges contradictions (Park et al., "Generative Agents", 2023, section 4.2).
 
-A finished reflection leaves a record with its stamp, after everything else that it writes. So a reflection that failed
-counts as not done, and a fork from before it reflects for itself.
-
-If an insight is drawn again from other records, it is not written again; the second drawing is a record of its own
-beside the facts, so that nothing is changed that another branch can see. When the sources of the first one are removed,
-the second one takes its place.
+A finished one leaves a record with its stamp after all else that it writes: one that failed counts as not done, and a
+fork from before it reflects for itself. An insight that is drawn again from other records is noted beside the facts
+(second drawing), and takes the place of the first one when the sources of that are removed.
 """
 
 import re

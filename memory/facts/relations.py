@@ -1,13 +1,10 @@
 """Relations of facts: whether one says the same as another in other words, ends it, or settles it.
 
-No model is asked. Another number, a negation, another subject, value or speaker tells two facts apart, however much
-they sound alike. After that the share of common words decides, and the cosine if the store has vectors. The thresholds
-were measured on the wordings in `tests/reworded_facts.py`; `docs/figures.md` says how well they separate.
+Another number, a negation, another subject, value or speaker tells two facts apart, however alike they sound. After
+that the share of common words decides, and the cosine if the store has vectors (measured: `docs/figures.md`).
 
-Hearsay is rumours, claims and secrets. What was shown later settles it: a fact that is stated as true settles an
-earlier rumour or claim of the same slot, whether it confirms it or not, and any that says the same in other words. It
-settles a secret only if it says the same: then the secret is out. What another value of the slot seems to say may be
-what people only believe.
+Hearsay is rumours, claims and secrets. A fact that is stated as true settles an earlier rumour or claim of the same
+slot, whether it confirms it or not, and any that says the same in other words; a secret only if it says the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,8 +59,7 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
             return False
     if _one_has_all(words, other_words):
         return common >= (_MIN_SAME_VALUE if same_value else _MIN_CONTAINED)
-    # Each text has a word that the other lacks: "bell" and "book", "stole" and "bought". No embedder that was measured
-    # tells those from two wordings of one fact, so the fields must agree.
+    # Each text has a word that the other lacks, "bell" and "book": no embedder tells those apart, so fields must.
     attribute = _words(record, "attribute") & _words(other, "attribute")
     return both_subjects and same_value and bool(attribute) and common >= _MIN_SAME_VALUE
 

@@ -1,7 +1,7 @@
 """What takes the place of memories that hold no more: the fact that holds now, and what is left of an exchange.
 
-A question may have its words in common with an old fact, or with the exchange that taught it, but none with the new
-fact. So the new fact takes the old one's place. Where facts say what a person has told, the exchange need not.
+A question may have words in common with an old fact, or with the exchange that taught it, and none with the new fact,
+which so takes its place. Where facts say what a person has told, the exchange need not.
 """
 
 import re

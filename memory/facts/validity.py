@@ -1,9 +1,8 @@
 """Validity: does this fact still hold? And the small records beside the facts that say so.
 
-Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted. A
-fact is never changed after it was written: a fork from before a change sees what held then, and "what did I believe
-then?" is the same question with an earlier `before`. What becomes of a fact is written beside it, in records that are
-not changed either, carry a stamp as every record does, and are visible on the same timelines:
+Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted. No
+fact is changed after it was written. What becomes of it is written beside it, in records that are not changed either,
+carry a stamp as every record does, and are visible on the same timelines:
 
 * A mark "holds" says that from a turn on a fact holds a slot.
 * A mark "again" says that a fact was said again.
@@ -453,7 +452,7 @@ def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: i
 
 
 def _mark_namespace(facts: Namespace, digest: str) -> Namespace:
-    return (*facts[:-1], MARKS, f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
+    return (*_beside(facts, MARKS), f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
 
 
 def _beside(facts: Namespace, label: str) -> Namespace:

@@ -1,10 +1,8 @@
 """Writing facts: each fact once, in any number of wordings, on any timeline.
 
-A fact that says what a valid record says becomes a mark that it was said again. A fact that says something else of the
-same slot becomes a record of its own, which supersedes the older one from then on. Existing records are never changed,
-and keys follow from where a fact was said, so that writing twice is writing once.
-
-Apps call `note_facts`, people `add_fact`. `write_facts` takes records whose keys and stamps the caller has made.
+A fact that says what a valid record says becomes a mark that it was said again; one that says something else of the
+same slot, a record that supersedes the older one. Records are never changed, and writing twice is writing once.
+Apps call `note_facts`, people `add_fact`; `write_facts` takes records whose keys and stamps the caller has made.
 """
 
 import asyncio

@@ -1,9 +1,7 @@
 """The lore of a campaign: files added, listed and removed.
 
-A file is cut into pieces, each a record in `(user, campaign, "lore")`; a note about the file itself is in
-`(user, campaign, "lore_files")`. A record's key is made from the file's path and the number of the piece, so adding a
-file again replaces it in one batch: all the new pieces, none of the old. Lore belongs to no timeline: it stays when a
-campaign is rewound.
+A file is cut into pieces, each a record in `(user, campaign, "lore")`; a note about the file is in `(user, campaign,
+"lore_files")`. Adding it again replaces all pieces in one batch. Lore belongs to no timeline: no rewind hides it.
 """
 
 import asyncio
@@ -106,9 +104,7 @@ async def remove_lore(store: BaseStore, user: str, campaign: str, name: str) -> 
     if file is None:
         names = ", ".join(repr(f.name) for f in files[:10]) + (", …" if len(files) > 10 else "") or "none"
         raise UnknownLoreError(f"There is no lore named {name!r} in campaign {campaign!r}. There is: {names}.")
-    records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
-    deletes = [PutOp(records, f"{file.key}-{number}", None) for number in range(file.pieces)]
-    await put_all(store, [*deletes, PutOp(notes, file.key, None)])
+    await put_all(store, _writes(user, campaign, file, None, file.pieces))
     return file
 
 
@@ -119,16 +115,16 @@ def _read(path: Path, before: LoreFile | None) -> tuple[str, list[LorePiece] | N
     return digest, None if before and before.digest == digest else read_document(path, data)
 
 
-def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece], old_pieces: int) -> list[PutOp]:
-    """Return the writes of a file's pieces and note, and the deletes of old pieces beyond the new ones."""
+def _writes(
+    user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece] | None, old_pieces: int
+) -> list[PutOp]:
+    """Return the writes of a file's pieces and note, or None: of their removal; old pieces beyond the new ones go."""
     records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
-    values: list[JSON | None] = [replace(piece, source=file.name, digest=file.digest).to_json() for piece in pieces]
-    values += [None] * (old_pieces - len(pieces))
-    note = {name: value for name, value in file._asdict().items() if name != "key"}
-    return [
-        *(PutOp(records, f"{file.key}-{number}", value) for number, value in enumerate(values)),
-        PutOp(notes, file.key, note, index=False),
-    ]
+    new = [replace(piece, source=file.name, digest=file.digest).to_json() for piece in pieces or ()]
+    values: list[JSON | None] = [*new, *([None] * (old_pieces - len(new)))]
+    note = None if pieces is None else {name: value for name, value in file._asdict().items() if name != "key"}
+    writes = [PutOp(records, f"{file.key}-{number}", value) for number, value in enumerate(values)]
+    return [*writes, PutOp(notes, file.key, note, index=False)]
 
 
 def _resolve(path: Path, below: Path | None = None) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.memories import EVERYONE, CharacterMemory
 from questbook.memory.store.database_file import read_files
-from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
+from questbook.memory.timeline.namespaces import character_name, escape_label, read_label
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.types import JSON
 
@@ -95,7 +95,7 @@ def find_sources(directory: Path) -> list[Source]:
     """
     if directory.is_file():
         if directory.suffix.lower() == ".csv":
-            return [Source(directory, "csv", _character(directory.stem))]
+            return [Source(directory, "csv", read_label(directory.stem))]
         return [Source(directory, "database", _owner(directory, directory.parent.resolve()))]
     give = f"Give the extension's directory, or its user_data/{_ROOT}."
     if not directory.is_dir():
@@ -117,7 +117,7 @@ def _walk(directory: Path) -> Iterator[Source]:
         # The host has other CSV files: take those of an export, or of the directory that the caller named.
         exported = _EXPORTS in path.parts or _EXPORT_NAME.fullmatch(path.parent.name)
         if _is_csv(path) and (exported or (path.parent == directory and not databases)):
-            yield Source(path, "csv", _character(path.stem))
+            yield Source(path, "csv", read_label(path.stem))
 
 
 def _is_csv(path: Path) -> bool:
@@ -129,14 +129,6 @@ def _owner(path: Path, root: Path) -> str:
     folder = path.parent.resolve()
     above = next((above for above in (folder, *folder.parents) if above.name == _ROOT), root)
     return folder.relative_to(above).as_posix() if folder != above and folder.is_relative_to(above) else EVERYONE
-
-
-def _character(stem: str) -> str:
-    """Return the character of a CSV file: the namespace in its name, which is escaped in our own exports."""
-    try:
-        return unescape_label(stem)
-    except ValueError:
-        return stem
 
 
 def read_database(path: Path) -> Messages:

@@ -1,8 +1,8 @@
 """Import what the LTM extension remembered, into any store: its messages, and its vectors where they fit.
 
 A message's key follows from its speaker, words and time: a database and its CSV export import the same memories once.
-The vectors come from all-mpnet-base-v2: a zarr array, format 2, with one row of 768 numbers for each message, mostly
-compressed with Blosc, which `questbook[ltm]` installs a reader for. A store with that embedder can take them over.
+A store with the extension's embedder can take its vectors over: a zarr array, format 2, with a row for each message,
+mostly compressed with Blosc, which `questbook[ltm]` installs a reader for.
 """
 
 import asyncio

@@ -100,8 +100,7 @@ async def note_session(
 ) -> None:
     """Note that they talk; to be called once a turn, since also a talk of which nothing is remembered was one.
 
-    The one record here that is written over: it says when people talked, which no undo takes back. The
-    session is a thread's id, `memory` the key of what was remembered of it, if anything was.
+    No undo takes it back. The session is a thread's id, `memory` the key of what was remembered of it, if anything was.
     """
     at = (now or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
     place = character_namespace(character, SESSIONS, user=user)

@@ -1,8 +1,7 @@
 """Candidates: the records that one recall chooses from.
 
-The store proposes some for each text; then come the neighbours of the best. An answer often shares no word with the
-question that it answers. Records are immutable, so none can carry what came after it, and a copy of what came before
-would have to be forgotten with it; so both are looked up by key.
+The store proposes some for each text; then come the neighbours of the best, looked up by their keys: an answer often
+shares no word with the question that it answers.
 """
 
 import math
@@ -189,11 +188,9 @@ async def propose_candidates(
 ) -> list[list[list[SearchItem]]]:
     """Return the store's best for each scope and text that may be seen: in one batch, so in one embedding.
 
-    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. From other stores the
-    items are filtered here, which costs least while most is visible: such stores look at each record to apply a filter.
-    With one segment its branch is the filter, with more there is none. Where that finds too few, each segment is
-    searched by itself. Each text brings as many as its width says, best first; what a scope's further filters bring for
-    the first text follows its own.
+    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once; items of others are
+    filtered here, and where too few are left, each segment is searched by itself. Each text brings as many as its width
+    says, best first; what a scope's further filters bring for the first text follows its own.
     """
     takes_or, ranks_words = (bool(getattr(store, name, False)) for name in ("filters_any", "ranks_words"))
     searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]

@@ -5,7 +5,7 @@ A date without a year is the last such or the next one: who asks of it may mean 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
@@ -22,10 +22,7 @@ COUNT = rf"(?P<n>\d{{1,4}}|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})(?
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
           "december")  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH = rf"(?:{'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in MONTHS)}|sept)\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _PREPOSITION = (
     r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
@@ -47,6 +44,7 @@ _WHOLE_MONTH = re.compile(
 )
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
 _WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)
+DATES = (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY)
 
 _AHEAD_UNIT = r"(?P<unit>day|night|week|month|year|fortnight)s?"
 _NEAR_AHEAD = ((re.compile(r"\bday\s+after\s+tomorrow\b", re.I), 2), (re.compile(r"\btomorrow\b", re.I), 1))
@@ -159,11 +157,6 @@ def month_filters(first: date, last: date) -> list[JSON]:
     return [{"month": f"{n // 12:04}{n % 12 + 1:02}"} for n in months] if len(months) <= _MOST_DATES else []
 
 
-def names_date(text: str) -> bool:
-    """Return whether a text has a date, a month, a year or a weekday."""
-    return any(pattern.search(text) for pattern in (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY))
-
-
 def _next(text: str, match: re.Match[str], today: datetime) -> Span:
     """Read "next week", "this weekend", "the month after next"; "Tuesday next week" is that day of it."""
     if match["this"] or match["unit"] == "weekend":
@@ -236,21 +229,35 @@ _GERMAN_NUMBERS = {
     "zehn": "ten", "elf": "eleven", "zwölf": "twelve", "paar": "few",
 }  # fmt: skip
 _GERMAN_UNITS = {"minute": "minute", "stunde": "hour", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
-_GERMAN_MONTHS = {
-    "januar": "January", "jänner": "January", "februar": "February", "märz": "March", "april": "April", "mai": "May",
-    "juni": "June", "juli": "July", "august": "August", "september": "September", "oktober": "October",
-    "november": "November", "dezember": "December",
-}  # fmt: skip
-_MONTH_NAMES = tuple(dict.fromkeys(_GERMAN_MONTHS.values()))
-_GERMAN_WEEKDAYS = {
-    "montag": "Monday", "dienstag": "Tuesday", "mittwoch": "Wednesday", "donnerstag": "Thursday", "freitag": "Friday",
-    "samstag": "Saturday", "sonnabend": "Saturday", "sonntag": "Sunday",
-}  # fmt: skip
+_MONATE = "januar februar märz april mai juni juli august september oktober november dezember jänner"
+_TAGE = "montag dienstag mittwoch donnerstag freitag samstag sonntag sonnabend"
+_ENGLISH_NAMES = map(str.title, (*MONTHS, "january", *WEEKDAYS, "saturday"))
+_GERMAN_NAMES = dict(zip(f"{_MONATE} {_TAGE}".split(), _ENGLISH_NAMES, strict=True))
 _GERMAN_NUMBER = rf"\d{{1,4}}|{'|'.join(_GERMAN_NUMBERS)}"
 _GERMAN_UNIT = r"(?P<unit>minute|stunde|tag|woche|monat|jahr)(?:en|es|e|n|s)?"
-_GERMAN_NAMES = "|".join((*_GERMAN_MONTHS, *_GERMAN_WEEKDAYS))
 _NAECHSTE, _LETZTE = r"(?:nächste|kommende|folgende)[nmrs]?", r"(?:letzte|vergangene|vorige)[nmrs]?"
-_ENGLISH = (
+
+
+def _counted(match: re.Match[str]) -> str:
+    return f"{_GERMAN_NUMBERS.get(match['n'].lower(), match['n'])} {_GERMAN_UNITS[match['unit'].lower()]}s"
+
+
+def _one_unit(match: re.Match[str]) -> str:
+    which, unit = match["which"].lower(), _GERMAN_UNITS[match["unit"].lower()]
+    return f"the {unit} {which}" if " " in which else f"{which} {unit}"
+
+
+def _written_out(match: re.Match[str]) -> str:
+    return f"{match['prep'] or ''}{match['d']} {MONTHS[int(match['m']) - 1].title()} {match['y'] or ''}".rstrip()
+
+
+_ENGLISH: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    # Without a year only behind a preposition: "2.1." may be a chapter.
+    (
+        r"(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
+        r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))",
+        _written_out,
+    ),
     (r"\bguten morgen\b|\b(?:jeden|am|der|den) morgen\b", " "),
     (r"\bheute morgen\b|\bheute (?:früh|vormittag)\b", "this morning"),
     (r"\bübermorgen\b", "day after tomorrow"),
@@ -265,21 +272,21 @@ _ENGLISH = (
     (rf"\b{_NAECHSTE}\b", "next"),
     (rf"\b{_LETZTE}\b", "last"),
     (r"\bdiese[nmrs]?\b(?= (?:woche|monat|jahr|weekend|\w+tag\b|mittwoch))", "this"),
+    (rf"\bvor (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", lambda match: f"{_counted(match)} ago"),
+    (rf"\bin (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", lambda match: f"in {_counted(match)}"),
+    (
+        rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b",
+        lambda match: f"{match['which']} {_counted(match)}",
+    ),
+    (rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", _one_unit),
+    (r"\b(\d{1,2})\.(?=\s?(?-i:(?:bis|und)\b|[-–]|[A-Za-zä]))", r"\1"),
+    (r"\bbis(?: zum)?\s+(?=\d)", "to "),
+    (rf"\b({'|'.join(_GERMAN_NAMES)})s?\b", lambda match: _GERMAN_NAMES[match[1].lower()]),
+    (rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(MONTHS)})\b)", "in "),
 )
-_GERMAN_WORDS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
-_AGO = re.compile(rf"\bvor (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
-_HENCE = re.compile(rf"\bin (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
-_SOME_UNITS = re.compile(rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", re.I)
-_ONE_UNIT = re.compile(rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", re.I)
-# Without a year only behind a preposition: "2.1." may be a chapter.
-_NUMERIC = re.compile(
-    r"(?i)(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
-    r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))"
-)
-_ORDINAL = re.compile(r"\b(\d{1,2})\.(?=\s?(?:(?:bis|und)\b|[-–]|[A-Za-zä]))")
-_GERMAN_NAME = re.compile(rf"\b({_GERMAN_NAMES})s?\b", re.I)
+_TRANSLATIONS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
 _MAY_BE_GERMAN = re.compile(
-    rf"\b(?:(?:über)?morgen|(?:vor)?gestern|heute|vor|{_NAECHSTE}|{_LETZTE}|übernächste\w?|vorletzte\w?|diese\w?|{_GERMAN_NAMES}s?)\b"
+    rf"\b(?:(?:über)?morgen|(?:vor)?gestern|heute|vor|{_NAECHSTE}|{_LETZTE}|übernächste\w?|vorletzte\w?|diese\w?|{'|'.join(_GERMAN_NAMES)}s?)\b"
     rf"|\bin (?:ein )?(?:{_GERMAN_NUMBER}) (?:tag|woche|monat|jahr)|\d\.\s?\d{{1,2}}\.(?:\s?\d{{4}})?",
     re.I,
 )
@@ -289,28 +296,6 @@ def in_english(text: str) -> str:
     """Return a text with its German words of time in English; any other text as it is."""
     if not _MAY_BE_GERMAN.search(text):
         return text
-    text = _NUMERIC.sub(_written_out, text)
-    for pattern, english in _GERMAN_WORDS:
+    for pattern, english in _TRANSLATIONS:
         text = pattern.sub(english, text)
-    text = _AGO.sub(lambda match: f"{_counted(match)} ago", text)
-    text = _HENCE.sub(lambda match: f"in {_counted(match)}", text)
-    text = _SOME_UNITS.sub(lambda match: f"{match['which']} {_counted(match)}", text)
-    text = _ONE_UNIT.sub(_one_unit, text)
-    text = _ORDINAL.sub(r"\1", text)
-    text = re.sub(r"\bbis(?: zum)?\s+(?=\d)", "to ", text, flags=re.I)
-    names = _GERMAN_MONTHS | _GERMAN_WEEKDAYS
-    text = _GERMAN_NAME.sub(lambda match: names[match[1].lower()], text)
-    return re.sub(rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(_MONTH_NAMES)})\b)", "in ", text, flags=re.I)
-
-
-def _counted(match: re.Match[str]) -> str:
-    return f"{_GERMAN_NUMBERS.get(match['n'].lower(), match['n'])} {_GERMAN_UNITS[match['unit'].lower()]}s"
-
-
-def _one_unit(match: re.Match[str]) -> str:
-    which, unit = match["which"].lower(), _GERMAN_UNITS[match["unit"].lower()]
-    return f"the {unit} {which}" if " " in which else f"{which} {unit}"
-
-
-def _written_out(match: re.Match[str]) -> str:
-    return f"{match['prep'] or ''}{match['d']} {_MONTH_NAMES[int(match['m']) - 1]} {match['y'] or ''}".rstrip()
+    return text

@@ -1,8 +1,7 @@
 """What a question asks for beside facts, and what a message of a person asks for good: patterns, English and German.
 
 A question may ask for an order of events, a summary or advice. A message may tell an assistant what to do from now on
-("Always answer in metric units") or say what its writer likes ("I'd rather take the train"). Other languages match
-nothing here, and lose nothing by it. `tests/test_recall_intents.py` holds how well the patterns do on everyday talk.
+("Always answer in metric units") or say what its writer likes ("I'd rather take the train").
 """
 
 import re

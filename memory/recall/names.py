@@ -1,16 +1,16 @@
 """Names in a question: who speaks or is spoken of, names of several words, and by which other names they are known.
 
 - "What did Mel say?" means the speaker Melanie: her name says who, not what.
-- Each word of "the Quiet Anvil" is in hundreds of records, and some have both words, each of another name. So a name of
-  several words is also searched for by itself, and a record that has it word for word weighs more.
-- "People call Goran the Heron" is found by the words of the question, but what else is known of Goran need not say so.
-  So the names of those whom a question calls otherwise are searched for too.
+- A name of several words, such as "the Quiet Anvil", is also searched for by itself, and weighs more word for word.
+- Of those whom a question calls otherwise ("People call Goran the Heron") the names are searched for, too.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from importlib.resources import files
 
 from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
@@ -23,17 +23,8 @@ _LONGEST_NAME = 5  # words; what is longer is a headline
 _MOST_ALIASES = 3  # names that are added to one question
 _WORD = re.compile(r"[^\W_]+")
 
-
-# What a question says of itself and of the talk: not looked up, if other words are left.
-_OF_TALK = word_set(
-    """
-    ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
-    conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
-    brings brought include including give gave provide list item items order only summary summarize summarise each
-    every get got overview comprehensive complete clear quick key aspect aspects different throughout course time
-    recent recently walk develop developed progressed evolved evolve one two three four five six seven eight nine
-    """
-)
+_WORDS = tomllib.loads(files("questbook.memory.recall").joinpath("names.toml").read_text("utf-8"))
+_OF_TALK, _TITLES, _ADJECTIVES = (word_set(_WORDS[name]) for name in ("of_talk", "titles", "adjectives"))
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BETWEEN = re.compile(r"[^\S\n]+|[-‐'’]")  # what may stand between two words of a name
 _OPENINGS = frozenset('.!?:;…"“”„«»')  # the word after one of these is capitalised whatever it is
@@ -41,29 +32,6 @@ _OPENINGS = frozenset('.!?:;…"“”„«»')  # the word after one of these i
 _NAMING = frozenset(
     {"name", "full name", "true name", "real name", "nickname", "alias", "aliases", "called", "known as"}
     | {"also known as", "title", "epithet", "byname", "other name", "goes by"}
-)
-# Many bear a title, and things are called by adjectives too: alone and in small letters these are no names.
-_TITLES = word_set(
-    """
-    king queen prince princess emperor empress regent duke duchess earl count countess baron baroness lord lady sir
-    dame knight squire captain commander general admiral marshal sergeant lieutenant soldier guard guardian watchman
-    warden chief chieftain leader boss mayor sheriff judge chancellor minister steward keeper master mistress elder
-    bishop abbot abbess prior priest priestess monk nun saint father mother brother sister son daughter uncle aunt
-    doctor professor teacher scholar healer wizard witch mage sorcerer sorceress druid bard hunter thief rogue
-    merchant smith blacksmith innkeeper miller baker butcher fisher farmer cook servant stranger boy girl man woman
-    child
-    """
-)
-_ADJECTIVES = word_set(
-    """
-    red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair old young
-    ancient new elder younger older big small little great grand huge tall short long fat thin stout strong weak
-    brave bold wise clever kind gentle cruel mad angry merry happy sad quick swift slow silent quiet loud blind deaf
-    mute lame lost last first second third good bad evil wicked holy true false just honest wild cold hot warm dead
-    undead broken crooked bent cursed damned burned scarred drowned tired hidden secret unknown nameless rich poor
-    proud humble pretty ugly beautiful bald bearded drunk sick mighty noble royal lucky unlucky dirty clean high low
-    deep soft hard sharp sweet bitter eternal immortal terrible one
-    """
 )
 _NO_NAMES = STOP_WORDS | _TITLES | _ADJECTIVES | {"may", "march"}
 _LIKE_ADJECTIVES = re.compile(r"(?:less|ful|ous|ish|able|eyed|haired|handed|legged|footed|toothed)$")

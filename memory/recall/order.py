@@ -1,11 +1,9 @@
 """The order of the candidates, and which of them have enough to do with the question, from nothing but the candidates.
 
-- Each part of a score is divided by its maximum over the candidates and the parts are added up; the sum finds more than
-  reciprocal rank fusion does (docs/figures.md). The scoring of Generative Agents (Park et al. 2023) is an option.
-- Coverage is how much of a question's words a record has. What shares only a common word with it would fill the prompt.
-  How much is enough depends on whom the question names, because a name that nobody ever said is the best sign that
-  nothing is known (docs/figures.md, "What was never told").
-- A record that is long is ranked and shown by its passages; it stays one thing, with one place on the timeline.
+- Each part of a score is divided by its maximum over the candidates, and the parts are added up (docs/figures.md).
+- Coverage is how much of a question's words a record has. How much is enough depends on whom the question names: a name
+  that nobody ever said is the best sign that nothing is known (docs/figures.md, "What was never told").
+- A long record is ranked and shown by its passages.
 """
 
 import re
@@ -59,21 +57,17 @@ class Passages(NamedTuple):
     @classmethod
     def of_candidates(cls, candidates: Candidates) -> Self:
         """Cut the candidates into passages."""
-        texts, spans = list[str](), list[Span]()
-        numbers, shares, persons, rows = list[int](), list[int](), list[bool](), list[int]()
+        places = [(number, row) for row, members in enumerate(candidates.rows()) for number in members]
+        cut = [cut_messages(*said_in(candidates.records[number].stored)) for number, _ in places]
+        counts = [len(passages.spans) for passages in cut]
+        numbers, rows = np.array(places, np.intp).reshape(-1, 2).T
         starts = np.zeros(len(candidates), np.intp)
-        for row, members in enumerate(candidates.rows()):
-            for number in members:
-                starts[number] = len(texts)
-                passages = cut_messages(*said_in(candidates.records[number].stored))
-                spans += passages.spans
-                texts += passages.texts
-                shares += passages.of
-                persons += passages.persons
-                numbers += [number] * len(passages.spans)
-                rows += [row] * len(passages.spans)
-        records, of = np.array(numbers, np.intp), np.array(shares, np.float64)
-        return cls(texts, spans, records, of, np.array(persons, np.bool_), np.array(rows, np.intp), starts)
+        starts[numbers] = np.cumsum([0, *counts])[:-1]
+        texts = [text for passages in cut for text in passages.texts]
+        spans = [span for passages in cut for span in passages.spans]
+        of = np.array([share for passages in cut for share in passages.of], np.float64)
+        persons = np.array([is_person for passages in cut for is_person in passages.persons], np.bool_)
+        return cls(texts, spans, np.repeat(numbers, counts), of, persons, np.repeat(rows, counts), starts)
 
     def best_of_each(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the best score of each candidate's passages, by the candidates' numbers."""
@@ -211,9 +205,7 @@ class Named(NamedTuple):
     words: Sequence[str]  # by which it names a person, as the records spell them (`names.name_words`)
     known: bool  # whether it names the speaker or subject of a record
     time: bool  # whether it names a time
-    # Whether it is written in Latin letters. No stop words and stems of others are known, and half of the pairs of
-    # characters of a script without spaces are no words: no text has them.
-    latin: bool
+    latin: bool  # whether it is written in Latin letters; of others no stop words and stems are known
 
 
 Closeness = tuple[NDArray[np.bool_], NDArray[np.bool_]]

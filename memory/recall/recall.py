@@ -2,12 +2,9 @@
 
 The store proposes candidates (`candidates`). The order is made here (`order`), from nothing but what the timeline may
 see: word scores of each record and its neighbours, the cosine, who is named, when it was, how much it matters. So what
-other futures have written weighs nothing, and a store that only knows vectors finds names and numbers too. A checkpoint
-always recalls the same, as long as it sees no more records than there are candidates, or the store proposes them by
-what the timeline sees.
+other futures have written weighs nothing, and a store that only knows vectors finds names and numbers too.
 
-For the scoring of Generative Agents each turn leaves one record with the last accesses of all records that were used
-lately. So a fork has the accesses of its own past, and no record that another branch can see is changed.
+For the scoring of Generative Agents each turn leaves one record with the last accesses of what was used lately.
 """
 
 import asyncio
@@ -239,8 +236,7 @@ def _in_order(order: Order, query: Query) -> Iterator[Recalled]:
 def _fitting_passages(order: Order, query: Query) -> list[list[Passage]]:
     """Return the passages of each candidate that have enough to do with the question, best first.
 
-    One that only stands near words of the question changes places with the next best that has some: "I greet Goran" is
-    worth as much as what follows, and does not answer.
+    One that only stands near words of the question changes places with the next best that has some.
     """
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     passages, weights, fits = order.evidence.passages, order.passages.tolist(), order.evidence.fits.tolist()

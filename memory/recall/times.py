@@ -1,8 +1,7 @@
 """The time that a question names, and how well the time of a record fits it.
 
-"Yesterday", "three days ago", "on 3 May", "next week", "what is coming up?", "last session", "on day 4", "before we
-reached the tower": read by rules from English, German words of time as well, without a model. A time is a preference,
-never a filter: a record fits it more or less, and a record without a time loses nothing.
+"Yesterday", "on 3 May", "next week", "what is coming up?", "last session", "on day 4", "before we reached the tower":
+read by rules, English and German. A time is a preference, never a filter: a record without one loses nothing.
 """
 
 import math
@@ -130,7 +129,8 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
     events = _ANCHOR.finditer(said) if PAST.search(said) or _PAST.search(said) else ()
     # An event that was: the storm, "we reached the tower"; and not "I touch it", "he is out".
     past = (event for event in events if PAST.search(event["what"]) or not _PRESENT.search(event["what"]))
-    anchor = next((event for event in past if not _names_time(event["what"])), None)
+    times = (*dates.DATES, _AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR))
+    anchor = next((event for event in past if not any(time.search(event["what"]) for time in times)), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
         asked = asked._replace(relation=relation, anchor=anchor["what"].strip())
@@ -245,10 +245,6 @@ def _score_number(span: tuple[int, int], number: int) -> float:
     return math.exp(-_OTHER_NUMBER * max(first - number, number - last, 0))
 
 
-def _names_time(text: str) -> bool:
-    return dates.names_date(text) or any(p.search(text) for p in (_AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR)))
-
-
 def _read_coming(text: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     """Read what can only lie ahead: "tomorrow", "next week", "in three days", by the app's calendar as well."""
     span, days = dates.coming_span(text, clock.now)
@@ -276,10 +272,9 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
             days = None if clock.day is None or back >= clock.day else _only(clock.day - back)
             ahead = Span(start, start + timedelta(days=1)) if back == 0 else None
             return asked._replace(start=start, end=start + timedelta(days=1), ahead=ahead, days=days)
-    if match := _AGO.search(question):
-        return _count_back(match, clock, asked)
-    if match := _LAST_FEW.search(question):
-        return _count_last(match, clock, asked)
+    for pattern in (_AGO, _LAST_FEW):
+        if match := pattern.search(question):
+            return _count_from_now(match, clock, asked, until_now=pattern is _LAST_FEW)
     if match := _THIS.search(question):
         return _this(match, clock, asked)
     if asked.start is None and asked.ahead is None and (last := dates.weekday_span(question, clock.now)) is not None:
@@ -287,36 +282,27 @@ def _read_span(question: str, clock: _Clock, asked: AskedTime) -> AskedTime:
     return asked
 
 
-def _count_back(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
-    """Read "two weeks ago", which is no more exact than half a week."""
-    unit = dates.unit_of(match["unit"])
-    half = match["half"] is not None
+def _count_from_now(match: re.Match[str], clock: _Clock, asked: AskedTime, *, until_now: bool) -> AskedTime:
+    """Read "two weeks ago", no more exact than half a week, or "the last two weeks", which reach `until_now`."""
+    unit, half = dates.unit_of(match["unit"]), match.groupdict().get("half") is not None
     count = 1 if half else dates.number(match["n"])
     if unit == "session":
-        return asked if clock.session is None else asked._replace(sessions=_only(max(1, clock.session - count)))
+        if clock.session is None:
+            return asked
+        first = max(1, clock.session - count)
+        return asked._replace(sessions=(first, clock.session if until_now else first))
     then = dates.shift(clock.now, unit, -count)
     then += (clock.now - then) / 2 if half else timedelta()
     if unit in ("minute", "hour"):
         about = (clock.now - then) / 4
-        return asked._replace(start=then - about, end=then + about)
-    begin = dates.midnight(then)
-    slack = {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit]
-    start, end = begin - timedelta(days=slack), begin + timedelta(days=slack + 1)
-    days = _only(clock.day - count) if unit == "day" and clock.day is not None and count < clock.day else None
-    return asked._replace(start=start, end=end, days=days)
-
-
-def _count_last(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:
-    """Read "the last two weeks", which reach until now."""
-    unit, count, session = dates.unit_of(match["unit"]), dates.number(match["n"]), clock.session
-    if unit == "session":
-        return asked if session is None else asked._replace(sessions=(max(1, session - count), session))
-    then = dates.shift(clock.now, unit, -count)
-    if unit in ("minute", "hour"):
-        return asked._replace(start=then - (clock.now - then) / 4, end=clock.now)
-    start = dates.midnight(then)
-    days = (clock.day - count, clock.day) if unit == "day" and clock.day is not None and count < clock.day else None
-    return asked._replace(start=start, end=clock.now + timedelta(days=1), days=days)
+        return asked._replace(start=then - about, end=clock.now if until_now else then + about)
+    begin, a_day = dates.midnight(then), timedelta(days=1)
+    slack = a_day * (0 if until_now else {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 182}[unit])
+    end = (clock.now if until_now else begin + slack) + a_day
+    days = None
+    if unit == "day" and clock.day is not None and count < clock.day:
+        days = clock.day - count, clock.day if until_now else clock.day - count
+    return asked._replace(start=begin - slack, end=end, days=days)
 
 
 def _this(match: re.Match[str], clock: _Clock, asked: AskedTime) -> AskedTime:

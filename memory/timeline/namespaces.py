@@ -1,8 +1,7 @@
 """The only place where namespaces are built.
 
-A LangGraph namespace label may not be empty, contain "." or NUL, and the first one may not be "langgraph".
-Names that people choose follow no such rules. So every name is escaped into one label, reversibly: it can neither leave
-its place nor become the same label as another name.
+LangGraph's labels may not be empty or contain "." or NUL, and the first one may not be "langgraph". So every name is
+escaped into one label, reversibly: it can neither leave its place nor become the same label as another name.
 """
 
 import re
@@ -14,8 +13,7 @@ _CHARACTERS = "characters"
 _TEAMS = "~teams"  # no name escapes to it
 # Refused by LangGraph as a first label; what is known of the person; what characters remember.
 _RESERVED = ("langgraph", _PLAYER, _CHARACTERS)
-# Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
-# which no database can encode.
+# Controls, separators of paths and labels, the wildcard of list_namespaces, lone surrogates.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~./\\*:\ud800-\udfff]")
 _ESCAPED = re.compile(r"~(10[0-9a-f]{4}|[0-9a-f]{1,5});")
 
@@ -39,6 +37,14 @@ def unescape_label(label: str) -> str:
     if escape_label(name) != label:
         raise ValueError(f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}")
     return name
+
+
+def read_label(label: str) -> str:
+    """Return the name that a label was made from, or if no name escapes to it, the label itself."""
+    try:
+        return unescape_label(label)
+    except ValueError:
+        return label
 
 
 def check_namespace(namespace: tuple[str, ...]) -> None:
@@ -65,8 +71,7 @@ def team_namespace(team: str, *rest: str) -> tuple[str, ...]:
 def character_name(name: str) -> str:
     """Return the name by which a character is known, in any spelling: "Ada Lovelace" is ada_lovelace.
 
-    This is how the LTM extension named its folders, and in addition spaces of any kind are one, case is folded as
-    Unicode folds it, and letters are composed (NFC).
+    As the LTM extension named its folders; spaces of any kind are one, case is folded, letters are composed (NFC).
     """
     return re.sub(r"[\s_]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
 

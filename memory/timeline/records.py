@@ -1,8 +1,7 @@
 """Records: what a store keeps of a conversation, as types.
 
-A store keeps JSON objects. `Record.from_json` reads one of any writer: a field that is missing or has the wrong
-type gets its default, and keys that no field names are kept in `stored`. `to_json` gives the object to store: what was
-read, with what has changed.
+`Record.from_json` reads a JSON object of any writer: a field that is missing or has the wrong type gets its default,
+and keys that no field names are kept in `stored`. `to_json` gives what was read, with what has changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -244,18 +243,16 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
-def _number(value: object) -> float:
-    # NaN differs from itself.
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else 0.0
-
-
 _NO_STAMP = dict(Stamp().__dict__)
 _STAMP_TYPES = tuple((name, int if name in ("turn", "session", "day") else str) for name in _NO_STAMP)
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     str: lambda value: value if isinstance(value, str) else "",
     bool: bool,
     int: lambda value: value if isinstance(value, int) and not isinstance(value, bool) else 0,
-    float: _number,
+    # NaN differs from itself.
+    float: lambda value: (
+        value if isinstance(value, int | float) and type(value) is not bool and value == value else 0.0
+    ),
     tuple: _texts,
     type(None): lambda value: value if isinstance(value, str) else None,
 }

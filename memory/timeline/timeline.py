@@ -5,10 +5,9 @@ A timeline lists branches, oldest first, each with the last turn of it that the 
 the turn that wrote it, and is visible if a segment has its branch and reaches its turn. Keep the timeline in your
 graph's state: it goes back and forth with the checkpoint, and what another future wrote stays out of sight.
 
-A turn claims its place before it writes (`claim`): two runs that start from one checkpoint, after a rewind or side by
-side, must not write as one. `BaseStore` has no compare-and-swap. So a run leaves a note and then looks for other notes;
-a run that finds another's note goes on a new branch. Two runs may both give way, which costs a name. Two can never both
-stay: of any two notes the later one is followed by a look that finds the earlier one.
+A turn claims its place before it writes (`claim`): two runs that start from one checkpoint must not write as one. A run
+leaves a note, then looks for other notes, and goes on a new branch if it finds one. Two may both give way, but never
+both stay: of any two notes the later one is followed by a look that finds the earlier one.
 
 A `UserTimeline` sees what the user's other threads know as well.
 """
@@ -137,10 +136,7 @@ async def read_heads(store: BaseStore, timeline: Timeline | None, records: Itera
 
 
 def branch_name(origin: str) -> str:
-    """Return a branch's name, derived from what it grew from (40 bits of its SHA-256), so that a retry gets the same.
-
-    Eight letters and digits: a timeline of a hundred forks stays under 2 KB.
-    """
+    """Return a branch's name, made of what it grew from (40 bits of its SHA-256): a retry gets the same."""
     digest = hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()
     return base64.b32encode(digest[:5]).decode("ascii").lower()
 
@@ -184,8 +180,7 @@ def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
 def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
     """Return a state's timeline as far as its `remembered_through`.
 
-    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
-    place, the record under that number is not its own.
+    Until a turn claims its place, the record under its number may be that of another future.
     """
     return as_of(read_timeline(values), int(values.get("remembered_through", 0)))
 
@@ -390,16 +385,15 @@ async def remember(
 ) -> list[Segment]:
     """Write exchanges as records, one for each turn, all in one batch; return the timeline.
 
-    It is forked where another future had claimed a turn. A record that is there is not written again: writing twice is
-    writing once. A record holds what the exchange says, its stamp, its provenance, the `date` and `month` of its
-    `said_at` (digits, in UTC) and the number of its `session`, counted if the exchange gives none.
+    It is forked where another future had claimed a turn. A record that is there is not written again. It holds what the
+    exchange says, its stamp, its provenance, `date` and `month` of `said_at` (in UTC), and the number of the `session`.
 
     Args:
         store: Any store.
         namespace: Where the records go.
         exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
-            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the app's calendar) and `taught` (what else
-            is written of the turn: a text that differs wherever that does).
+            `speaker`, `said_at` (ISO 8601), `session` (from 1; else it is counted), `day` (of the app's calendar) and
+            `taught` (a text that differs wherever what else is written of the turn does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
         timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
             `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
@@ -429,7 +423,9 @@ async def remember(
             past = None
             continue
         if claims is not None:
-            segments, keep = await claim_to_keep(store, claims, segments, number, _digest(content))
+            # By all that the record says: messages that a person rewrites before they are remembered keep their ids.
+            owner = hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
+            segments, keep = await claim_to_keep(store, claims, segments, number, owner)
             writes += keep
         past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
         writes += ops
@@ -472,23 +468,12 @@ def _content(exchange: Said) -> JSON:
     return {"kind": "exchange"} | content
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    """Tell this attempt at a turn from every other, by all that its record says.
-
-    The reply's id would not do: a person who rewrites a reply or a page before it is remembered has made another
-    future, whose messages keep their ids.
-    """
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
-
-
 async def _is_written(
     store: BaseStore, namespace: Namespace, timeline: Timeline, content: Mapping[str, Any], turn: int
 ) -> bool:
-    """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
+    """Return whether an earlier turn's exchange was written here, by a writer that was killed before its checkpoint.
 
-    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. So
-    only the exchange is compared, and what it taught: the facts of another attempt with the same words lie beside that
-    attempt's exchange.
+    What it taught is compared, too: the facts of another attempt with the same words lie beside that one's exchange.
     """
     item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
     return item is not None and all(item.value.get(one) == content.get(one) for one in ("text", "messages", "taught"))

@@ -10,6 +10,7 @@ from questbook.graphs.offline.storyteller import answers, interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.language import article, entries, saying, seeded
 from questbook.memory.recall.intents import off_record
+from questbook.notebooks import diff_patch, merge_patch
 from questbook.types import JSON
 
 _MOST_ROLLS = 4
@@ -77,7 +78,7 @@ def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
 
     Where people were seen last changes with every step and stays on the page alone.
     """
-    news = _news(patch, page)
+    news = diff_patch(page, merge_patch(page, patch))
     for subject, known in entries(news.get("facts")):
         if isinstance(known, str):
             yield {"kind": "trait", "text": f"{subject}: {known}", "subject": subject, "importance": 6}
@@ -98,15 +99,6 @@ def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
     truth = dict(entries(news.get("secrets"))).get("truth")
     if isinstance(truth, str):
         yield {"kind": "secret", "text": truth, "importance": 9}
-
-
-def _news(patch: JSON, page: JSON) -> JSON:
-    news = {name: part for name, part in patch.items() if part is not None and part != page.get(name)}
-    for name, part in news.items():
-        before = page.get(name)
-        if isinstance(part, dict) and isinstance(before, dict):
-            news[name] = _news(part, before)
-    return news
 
 
 def _trait(subject: str, attribute: str, value: str, text: str, *, importance: int) -> JSON:
