@@ -136,7 +136,7 @@ class NamespaceVectors:
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
-        contents.removal, removed = rows.removed_vectors(connection, self._namespace, contents.removal)
+        contents.removal, removed, _ = rows.removals_after(connection, self._namespace, contents.removal)
         if not removed:
             return
         ids = np.array(removed, np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from questbook.memory.store.arrays import Ids, Mask, Places, Scores
 from questbook.memory.store.filters import FilterMask
-from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, namespace_mark
+from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, namespace_mark, removals_after
 from questbook.memory.text.bm25 import word_rarity, word_weight
 from questbook.memory.text.words import stem_words
 
@@ -80,7 +80,7 @@ class Postings:
             self._clear()
         else:
             last = int(self._ids[-1]) if len(self._ids) else 0
-            self._removal, changed = changed_items(connection, self._namespace, self._removal, last)
+            self._removal, _, changed = removals_after(connection, self._namespace, self._removal, last)
             self._read_again(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
