@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from questbook.memory.errors import BadQueryError
-from questbook.memory.store.arrays import Ids, Mask, Places
+from questbook.memory.store.arrays import Ids, Mask, Places, find_ids
 from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, removals_after, values_after, values_of
 
 _EITHER = "$or"  # in the place of a key: a list of filters, of which one must hold; only our store knows it
@@ -147,10 +147,8 @@ class FilterMask(NamedTuple):
         """Return which of some items are allowed."""
         if np.array_equal(items, self.ids):
             return self.mask
-        if not len(self.ids):
-            return np.zeros(len(items), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
-        inside: Mask = self.mask[places] & (self.ids[places] == items)
+        places, inside = find_ids(self.ids, items)
+        inside[inside] = self.mask[places[inside]]
         return inside
 
     def allowed_ids(self) -> list[int]:

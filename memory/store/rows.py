@@ -312,10 +312,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
     namespace, next_item, next_vector = space
     key = encode_key(write.key)
-    select = (
-        "SELECT id, updated_at, first_vector, vectors, texts, created_at FROM items WHERE namespace = ? AND key = ?"
-    )
-    old = connection.execute(select, (namespace, key)).fetchone()
+    select = "SELECT id, updated_at, first_vector, vectors, texts, created_at FROM items"
+    old = connection.execute(f"{select} WHERE namespace = ? AND key = ?", (namespace, key)).fetchone()
     if old is None and write.value is None:
         return
     low, moment = namespace << SHIFT, now()

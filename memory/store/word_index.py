@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores, find_ids
 from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, namespace_mark, removals_after
 from questbook.memory.text.bm25 import word_rarity, word_weight
@@ -161,11 +161,8 @@ class Postings:
             counted[item] = counted.get(item, 0.0) + self._weights[column]
         items = np.fromiter(counted, np.int64, len(counted))
         counts = np.fromiter(counted.values(), np.float32, len(counted))
-        places = np.searchsorted(self._ids, items)
-        if len(items) and (places[-1] >= len(self._ids) or (self._ids[places] != items).any()):
-            known = np.isin(items, self._ids)
-            places, counts = places[known], counts[known]
-        return Posting(places.astype(np.int32), counts)
+        places, known = find_ids(self._ids, items)
+        return Posting(places[known].astype(np.int32), counts[known])
 
 
 def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> list[Scores]:
