@@ -37,6 +37,7 @@ from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
+from questbook.memory.store.database_file import switch_to_wal
 from questbook.memory.tracing import traced
 from questbook.types import JSON
 
@@ -91,6 +92,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Make the tables that are missing. Called automatically."""
         if self._has_blobs:
             return
+        await self._run(switch_to_wal)  # so that Studio can read while the terminal plays
         await super().setup()
         await self._run(tables.add_blobs)
         self._has_blobs = True

@@ -5,20 +5,18 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
-from questbook.memory.store.database_file import create_file, read_header
+from questbook.memory.store.database_file import BUSY_SECONDS, create_file, read_header, switch_to_wal
 from questbook.memory.tracing import traced
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
 SCHEMA_VERSION: Final = 2
 FILE_NAME: Final = "store.sqlite3"
-_BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
 _IDLE_READERS = 8
 _READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's pages as well
 
@@ -170,10 +168,10 @@ class Database:
         """Open a connection; one that writes keeps SQLite's usual number of pages, so that each is written once."""
         self._check_open()
         connection = sqlite3.connect(
-            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            self._switch_to_wal(connection)
+            switch_to_wal(connection)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             if not writes:
                 connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
@@ -184,20 +182,6 @@ class Database:
                 connection.close()
                 raise
         return connection
-
-    @staticmethod
-    def _switch_to_wal(connection: sqlite3.Connection) -> None:
-        # Two processes that create the file at once can meet here, and the busy timeout does not cover this pragma.
-        give_up = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
