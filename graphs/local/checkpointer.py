@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -82,7 +83,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
     def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(conn, serde=serde)
-        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[Work[Any], Future[Any]]] = []
         self._running: asyncio.Task[None] | None = None
         # The messages that were written or read last: most of what a checkpoint takes to decode, and a turn reads the
         # one that the turn before has written, twice.
@@ -316,11 +317,12 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         Each way there and back takes as long as several statements, and at the end of a step LangGraph saves what the
         node wrote and the checkpoint after it.
         """
-        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        result: Future[T] = Future()
+        result.set_running_or_notify_cancel()  # it is done although its caller is cancelled
         self._waiting.append((work, result))
         if len(self._waiting) == 1:
             self._running = asyncio.create_task(self._run_waiting())
-        return await result
+        return await asyncio.wrap_future(result)
 
     async def _run_waiting(self) -> None:
         connection: Any = self.conn
@@ -328,27 +330,20 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             await asyncio.sleep(0)
             together = self._waiting[:]
             self._waiting.clear()  # not a new list: LangGraph copies savers, and the copy has the same list and lock
-            works, results = zip(*together, strict=True)
             try:
-                outcomes = await connection._execute(partial(_outcomes, works), connection._conn)
+                await connection._execute(_do_each, together, connection._conn)
             except Exception as error:  # noqa: BLE001 (the connection is closed, or its thread has ended)
-                outcomes = [(None, error)] * len(works)
-        for result, (value, failure) in zip(results, outcomes, strict=True):
-            if failure is not None and not result.done():
-                result.set_exception(failure)
-            elif not result.done():  # its caller was not cancelled
-                result.set_result(value)
+                for result in (result for _, result in together if not result.done()):
+                    result.set_exception(error)
 
 
-def _outcomes(works: Sequence[Work[Any]], database: sqlite3.Connection) -> list[tuple[Any, Exception | None]]:
-    """Do each work; return its result, or the error that it raised, which is for its caller alone."""
-    outcomes: list[tuple[Any, Exception | None]] = []
-    for work in works:
+def _do_each(works: Sequence[tuple[Work[Any], Future[Any]]], database: sqlite3.Connection) -> None:
+    """Do each work; an error that it raises is for its caller alone."""
+    for work, result in works:
         try:
-            outcomes.append((work(database), None))
+            result.set_result(work(database))
         except Exception as error:  # noqa: BLE001 (its caller gets it)
-            outcomes.append((None, error))
-    return outcomes
+            result.set_exception(error)
 
 
 def _began(database: sqlite3.Connection, thread: str) -> JSON | None:

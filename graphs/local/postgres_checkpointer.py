@@ -209,7 +209,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         rows += [(PART, digest, *self.serde.dumps_typed(listed[digest])) for digest in new]
         own = {**checkpoint, "channel_values": inline}
         columns = list(map(list, zip(*rows, strict=True))) or [[], [], [], []]
-        await self._execute(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
+        await self._rows(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
         self._parts = (*place, checkpoint["id"]), frozenset(listed) if MESSAGES in new_versions else known
         return _config(*place, checkpoint["id"])
 
@@ -225,7 +225,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
         does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
         task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
-        await self._execute(_PUT_WRITES + does, *task, *map(list, columns))
+        await self._rows(_PUT_WRITES + does, *task, *map(list, columns))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
@@ -324,15 +324,11 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
-            rows: list[Any] = await cursor.fetchall()
+            rows: list[Any] = await cursor.fetchall() if cursor.description else []
             return rows
 
     async def _row(self, statement: str, *values: Any) -> Any:
         return (await self._rows(statement, *values))[0]
-
-    async def _execute(self, statement: str, *values: Any) -> None:
-        async with self._cursor() as cursor:
-            await cursor.execute(statement, values)
 
 
 def _is_inline(value: Any) -> bool:

@@ -67,6 +67,9 @@ _OLD_WRITERS = """
 CREATE TRIGGER old_writers AFTER UPDATE OF value ON items WHEN new.value != old.value AND new.checksum = old.checksum
 BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
 
+_ABOUT = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version"""
+
 
 class Database:
     """Connections to one file. Safe for threads, processes and forks.
@@ -118,14 +121,14 @@ class Database:
             raise StoreUnavailableError(f"{wrong}; {expected}; {remedy}") from error
         self._check_header()
         with self.reading() as connection:
-            if not self._is_new(connection) and not _is_of_version_1(connection):
+            if self._version(connection) == SCHEMA_VERSION:
                 return  # so that opening neither waits for writers nor writes
         with self.writing() as connection:
-            if self._is_new(connection):
+            if (version := self._version(connection)) == 0:
                 for statement in _SCHEMA.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            elif _is_of_version_1(connection):
+            elif version == 1:
                 connection.execute("ALTER TABLE items ADD COLUMN checksum INTEGER")  # which rewrites no row
                 connection.execute(_OLD_WRITERS)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -151,18 +154,17 @@ class Database:
         wrong = f"{self.path} is no store: expected our own, found another SQLite database"
         return CorruptStoreError(f"{wrong}; it was left untouched: choose another path")
 
-    def _is_new(self, connection: sqlite3.Connection) -> bool:
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the file's tables; 0: it has none."""
+        owner, version, tables = connection.execute(_ABOUT).fetchone()
         if owner == 0 and tables == 0:
-            return True
+            return 0
         if owner != APPLICATION_ID:
             raise self._foreign()
         if version > SCHEMA_VERSION:
             schema = f"schema {version}, this one knows {SCHEMA_VERSION}"
             raise StoreConfigError(f"{self.path} was written by a newer version of this package ({schema}): upgrade it")
-        return False
+        return int(version)
 
     def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
         """Open a connection; one that writes keeps SQLite's usual number of pages, so that each is written once."""
@@ -270,10 +272,6 @@ class Database:
             reader.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _is_of_version_1(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA user_version").fetchone() == (1,))
 
 
 def snapshot_directory(database: Path) -> Path:

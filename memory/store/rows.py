@@ -165,9 +165,7 @@ def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequ
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
     """Read items by id, in the order of the ids; leave out those that are gone or damaged."""
-    few = len(ids) <= _FEW_ITEMS
-    wanted, asked = (_marks(ids), ids) if few else ("SELECT value FROM json_each(?)", [json.dumps(list(ids))])
-    rows = {row[0]: row for row in connection.execute(f"{_ITEMS} WHERE id IN ({wanted})", asked)}
+    rows = {row[0]: row for row in connection.execute(f"{_ITEMS} WHERE id IN ({_marks(ids)})", ids)}
     items = (_read_sound_item(rows[number], namespaces[number >> SHIFT]) for number in ids if number in rows)
     return [item for item in items if item is not None]
 
