@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
-from questbook.memory.store.database_file import BUSY_SECONDS, create_file, read_header, switch_to_wal
+from questbook.memory.store.database_file import BUSY_SECONDS, create_file, read_header, switch_to_wal, write_again
 from questbook.memory.tracing import traced
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
@@ -235,10 +235,7 @@ class Database:
         If another program uses the file all the time, or the disk is full, it is a StoreUnavailableError.
         """
         with self._write_lock, self._explain_errors(), closing(self._connect(writes=True)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")  # pages that are used again hold no old bytes either
-            connection.execute("VACUUM")
-            (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy:
+            if not write_again(connection):
                 raise sqlite3.OperationalError("another program is reading it")
 
     @contextmanager

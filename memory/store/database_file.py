@@ -119,6 +119,14 @@ def switch_to_wal(connection: sqlite3.Connection) -> None:
             return
 
 
+def write_again(connection: sqlite3.Connection) -> bool:
+    """Write a database again and empty its -wal; return whether no other program that reads it keeps this from that."""
+    connection.execute("PRAGMA secure_delete = ON").fetchall()  # pages that are used again hold no old bytes either
+    connection.execute("VACUUM")
+    [(busy, *_)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not busy
+
+
 def read_header(path: Path) -> Header | None:
     """Return what a database says of itself; None if it is no SQLite database. Nothing is changed.
 
