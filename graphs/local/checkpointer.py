@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,11 +101,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, the thread's latest if the config names none; ids made after this are greater than it.
 
-        A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`.
-
-        Raises:
-            InputError: Another user began the thread on the page or in the terminal, and this is a server with a
-                log-in. All methods that are given a thread raise it; `alist` leaves such threads out.
+        A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`. On a
+        server with a log-in, a thread that another user began on the page or in the terminal is an InputError for all
+        methods that are given a thread; `alist` leaves such threads out.
         """
         place, checkpoint = place_of(config), get_checkpoint_id(config)
 
@@ -133,25 +131,23 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
 
         def read(
-            condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection
-        ) -> tuple[list[Saved], set[str]]:
-            found = tables.read(database, condition, values, most)
-            threads = {saved.place[0] for saved in found}
-            return found, {
-                name for name in threads if caller is not None and is_of_another(_began(database, name), caller)
-            }
+            where: str, values: Sequence[Any], most: int, database: sqlite3.Connection
+        ) -> list[tuple[Saved, bool]]:
+            began = cache(partial(_began, database))
+            found = tables.read(database, where, values, most)
+            return [(saved, caller is not None and is_of_another(began(saved.place[0]), caller)) for saved in found]
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
             size = min(left, _PAGE)
             reading = partial(read, after if last else where, (*parameters, *last), size)
-            page, of_others = await self._transact(reading, mode="DEFERRED")
-            for saved in page:
-                if saved.place[0] not in of_others:
+            page = await self._transact(reading, mode="DEFERRED")
+            for saved, is_of_others in page:
+                if not is_of_others:
                     yield self._opened(saved)
             if len(page) < size:
                 return
-            left, last = left - size, (page[-1].id, *page[-1].place)
+            left, last = left - size, (page[-1][0].id, *page[-1][0].place)
 
     async def aput(
         self,
@@ -162,9 +158,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     ) -> RunnableConfig:
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
 
-        Raises:
-            InputError: A run that began at an earlier checkpoint, and has ended, begins there again: after a kill -9
-                LangGraph's queue does so, and what was played since would no longer be the thread's latest.
+        A run that has ended, and begins again at its earlier checkpoint, as after a kill -9 in LangGraph's queue, is an
+        InputError: what was played since would no longer be the thread's latest.
         """
         place, parent = place_of(config), get_checkpoint_id(config)
         notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
@@ -236,14 +231,10 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: ARG002, D102
         return await self._transact(tables.newest_of_threads, mode="DEFERRED")
 
-    async def first_id(self, thread: str) -> str | None:  # noqa: D102
-        first = await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
-        return first and first[0]
+    async def first(self, thread: str) -> tuple[str, JSON] | None:  # noqa: D102
+        return await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
 
     aprune = HomeCheckpointer.aprune
-
-    async def check_thread(self, thread: str) -> None:  # noqa: D102
-        await self._transact(lambda _: None, thread)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.

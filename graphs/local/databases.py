@@ -38,10 +38,7 @@ async def open_checkpointer(file: Path, *, alone: bool = False) -> AsyncIterator
     """Open a checkpointer of a database file.
 
     All of an event loop have one connection, whose thread does one thing after the other: open it `alone` for what
-    takes long.
-
-    Raises:
-        HomeError: The file cannot be used; it is not changed.
+    takes long. A file that cannot be used is a HomeError; it is not changed.
     """
     name = await asyncio.to_thread(_name_of, file)
     with _explain_errors(file):

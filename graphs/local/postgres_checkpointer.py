@@ -258,9 +258,9 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         newest = sorted(by_thread.values(), key=lambda row: str(row["checkpoint_id"]), reverse=True)
         return [(str(row["thread_id"]), row["metadata"]) for row in newest]
 
-    async def first_id(self, thread: str) -> str | None:  # noqa: D102
+    async def first(self, thread: str) -> tuple[str, JSON] | None:  # noqa: D102
         rows = await self._rows(_FIRST, thread)
-        return str(rows[0]["checkpoint_id"]) if rows else None
+        return (str(rows[0]["checkpoint_id"]), rows[0]["metadata"]) if rows else None
 
     async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
         async with self._cursor() as cursor, cursor.connection.transaction():
@@ -269,12 +269,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
                     await cursor.execute(statement, {"name": name, "own": own})
 
     async def _began(self, thread: str) -> JSON | None:
-        rows = await self._rows(_FIRST, thread)
-        return rows[0]["metadata"] if rows else None
-
-    async def check_thread(self, thread: str) -> None:  # noqa: D102
-        if self.log_in and (caller := self.caller()) is not None:
-            check_caller(thread, await self._began(thread), caller)
+        first = await self.first(thread)
+        return first and first[1]
 
     async def _refuse_repeated(self, place: tuple[str, str], parent: str, run: str) -> None:
         last = (await self._row(_OF_RUN, *place, run))["id"]

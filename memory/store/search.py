@@ -172,8 +172,7 @@ class _Search:
                 for first in range(0, len(ids), _CHUNK):
                     yield from self._read([(item, None) for item in ids[first : first + _CHUNK]])
             else:
-                items = rows.items_of(self._connection, space)
-                yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
+                yield from self._rest([space], set())
 
     def _ranked(self, ranking: "_Ranking") -> Iterator[Hit]:
         size = max(10, min(_CHUNK, self._stop))
