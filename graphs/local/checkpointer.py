@@ -130,11 +130,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
 
-        def read(
-            where: str, values: Sequence[Any], most: int, database: sqlite3.Connection
-        ) -> list[tuple[Saved, bool]]:
+        def read(where: str, given: Sequence[Any], most: int, database: sqlite3.Connection) -> list[tuple[Saved, bool]]:
             began = cache(partial(_began, database))
-            found = tables.read(database, where, values, most)
+            found = tables.read(database, where, given, most)
             return [(saved, caller is not None and is_of_another(began(saved.place[0]), caller)) for saved in found]
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
