@@ -195,8 +195,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
         if await self._transact(write, place[0], on_disk=finished or metadata.get("source") not in ("input", "loop")):
             await self._finish_forgetting(place[0])
-        thread = config["configurable"]["thread_id"]
-        return {"configurable": {"thread_id": thread, "checkpoint_ns": place[1], "checkpoint_id": checkpoint["id"]}}
+        return config_of(place, checkpoint["id"])
 
     def _refuse_repeated(self, database: sqlite3.Connection, place: Place, run: str) -> None:
         of_run = [each[2] for each in tables.of_runs(database, [run]) if each[:2] == place] if run else []
@@ -260,13 +259,12 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row."""
         if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
-        load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
-        checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
+        checkpoint = self.serde.loads_typed((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
         checkpoint["channel_values"] |= {name: self._value(name, kind, value) for name, kind, value in saved.values}
-        named: RunnableConfig = config or {"configurable": {**where, "checkpoint_id": saved.id}}
-        parent: Any = {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None
+        parent = config_of(saved.place, saved.parent) if saved.parent else None
         metadata: Any = json.loads(saved.metadata) if saved.metadata is not None else {}
-        return CheckpointTuple(named, checkpoint, metadata, parent, load_pending_writes(saved.writes, self.serde))
+        writes = load_pending_writes(saved.writes, self.serde)
+        return CheckpointTuple(config or config_of(saved.place, saved.id), checkpoint, metadata, parent, writes)
 
     def _value(self, name: str, kind: str, data: bytes) -> Any:
         known, messages = self._messages
@@ -343,6 +341,11 @@ def _began(database: sqlite3.Connection, thread: str) -> JSON | None:
 def place_of(config: RunnableConfig) -> Place:
     """Return the thread and namespace that a config names."""
     return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
+
+
+def config_of(place: Place, checkpoint: str) -> RunnableConfig:
+    """Return the config that names a checkpoint."""
+    return {"configurable": {"thread_id": place[0], "checkpoint_ns": place[1], "checkpoint_id": checkpoint}}
 
 
 def _is_short(value: Any) -> bool:

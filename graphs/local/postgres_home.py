@@ -257,12 +257,8 @@ class PostgresHome:
         return await connect(self.url, row_factory=dict_row, autocommit=True, **session_options())
 
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
-        async with self._pool() as pool:
-            with explained(self.name):
-                async with pool.connection() as connection:
-                    cursor = await connection.execute(statement, values)
-                    rows: list[Any] = await cursor.fetchall() if cursor.description else []
-        return rows
+        async with self.open_checkpointer() as saver:
+            return await saver.rows(statement, *values)
 
     def _check_embedder(self, made_with: str, index: Any) -> None:
         if made_with and (here := _describe(index)) != made_with:

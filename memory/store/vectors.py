@@ -3,8 +3,7 @@
 What is in RAM is a cache of the rows that can be dropped at any time. Up to `exact_limit` vectors it is `IndexFlatIP`,
 which compares a query with every vector. Above, it is `IndexIVFScalarQuantizer`, which compares it with the vectors of
 the lists nearest to it and holds a byte for each dimension, a quarter of the vector. Its cosines are approximate; those
-that count are computed again from the rows. Why an inverted file and not a graph: it reaches the recall that is
-promised, is built several times faster, and takes new vectors without becoming slower (docs/figures.md).
+that count are computed again from the rows.
 """
 
 import logging
