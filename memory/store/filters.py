@@ -271,9 +271,8 @@ class FilterIndex:
                 return None
             limits[str(text)] = limit
         column, places = self._columns[name], self._places(rest, among)
-        number = np.full(
-            len(column.values) + 1, -1, np.intp
-        )  # of the filter that names a value; the last one is of texts that no item has
+        # Of the filter that names a value; the last one is of texts that no item has.
+        number = np.full(len(column.values) + 1, -1, np.intp)
         number[[column.code_of(text) for text in limits]] = np.arange(len(limits))
         which = number[column.codes[places]]
         places, which = places[which >= 0], which[which >= 0]
@@ -334,13 +333,11 @@ class _Column:
         return places if among is None else among[places]
 
     def _mask(self, condition: Any, codes: NDArray[np.int32]) -> Mask:
-        if self.texts is not None and len(self.values) > _MANY_VALUES and _orders_texts(condition):
-            texts = self.texts[codes]
-            mask = np.ones(len(codes), np.bool_)
-            for name, operand in condition.items():
-                mask &= _ORDER[name](texts, operand)
-            return mask
         limits = [(_ORDER[name], limit) for name, limit in condition.items()] if _orders_texts(condition) else []
+        if limits and self.texts is not None and len(self.values) > _MANY_VALUES:
+            texts = self.texts[codes]
+            mask: Mask = np.logical_and.reduce([compare(texts, limit) for compare, limit in limits])
+            return mask
         meets = (
             all(compare(value, limit) for compare, limit in limits)  # as `_meets`, in a tenth of its time
             if limits and isinstance(value, str)
