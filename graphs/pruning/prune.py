@@ -6,7 +6,7 @@ remembered is found as before, and `/branches` still shows every turn that was p
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -94,20 +94,10 @@ async def prune(
             since = datetime.now(UTC) - older_than
         except OverflowError as error:
             raise PruningError(f"{older_than.days:,} days ago there was no calendar; give fewer days.") from error
-    limits, volume, kept, skipped = _Limits(keep_turns, since, idle, dry_run), Volume(), 0, dict[str, str]()
+    limits = _Limits(keep_turns, since, idle, dry_run)
     try:
         names = await tables.threads() if threads is None else list(dict.fromkeys(map(str, threads)))
-        origins = await tables.origins()
-        for thread in names:
-            copied = {checkpoint for of_thread, checkpoint in origins if of_thread == thread}
-            try:
-                removed, left = await _prune_thread(tables, thread, copied, limits)
-            except _SkippedError as reason:
-                skipped[thread] = str(reason)
-            else:
-                volume, kept = volume.plus(removed), kept + left
-        compacted = await tables.compact() if compact and not dry_run else None
-        return Pruned(len(names), *volume, kept, skipped, compacted)
+        return await _prune(tables, names, limits, compact=compact and not dry_run)
     except tables.errors as error:
         text = f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
         raise PruningError(text) from error
@@ -133,6 +123,21 @@ def _tables_of(checkpointer: BaseCheckpointSaver[Any]) -> Tables:
         raise PruningError(f"{name} cannot be pruned here: open its database with Async{name}, and prune that.")
     hint = "only AsyncSqliteSaver, AsyncPostgresSaver, and what a home opens. Nothing was changed."
     raise PruningError(f"{name} cannot be pruned here: {hint}")
+
+
+async def _prune(tables: Tables, threads: Sequence[str], limits: _Limits, *, compact: bool) -> Pruned:
+    origins = await tables.origins()
+    volume, kept, skipped = Volume(), 0, dict[str, str]()
+    for thread in threads:
+        copied = {checkpoint for of_thread, checkpoint in origins if of_thread == thread}
+        try:
+            removed, left = await _prune_thread(tables, thread, copied, limits)
+        except _SkippedError as reason:
+            skipped[thread] = str(reason)
+        else:
+            volume, kept = volume.plus(removed), kept + left
+    compacted = await tables.compact() if compact else None
+    return Pruned(len(threads), *volume, kept, skipped, compacted)
 
 
 async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _Limits) -> tuple[Volume, int]:
