@@ -251,7 +251,7 @@ OPENS = {
     "memory/ltm/config.py": "read write",  # the extension's settings
     "memory/ltm/extension_files.py": "_copy read_csv write_csv",  # a copy in a temporary directory
     "memory/ltm/migration.py": "_decode _header",  # an array of the extension
-    "memory/store/database_file.py": "_link_empty_file",  # a file that has no other name yet
+    "memory/store/database_file.py": "_link_file",  # a file that has no other name yet
     "memory/store/snapshots.py": "_checksum _create read_snapshot write_snapshot",  # a snapshot of an index
 }
 OPENING = {

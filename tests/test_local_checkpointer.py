@@ -61,6 +61,18 @@ async def rows(saver, query):
     return [tuple(row) for row in await saver.conn.execute_fetchall(query)]
 
 
+async def test_what_a_cancelled_caller_saves_is_saved_and_another_s_beside_it(saver):
+    one, two = (asyncio.ensure_future(saver.aput(AT, empty_checkpoint(), {}, {})) for _ in range(2))
+    while len(saver._waiting) < 2:
+        await asyncio.sleep(0)
+    one.cancel()
+    saved = await asyncio.wait_for(two, 5)
+    with pytest.raises(asyncio.CancelledError):
+        await one
+    assert len([found async for found in saver.alist(AT)]) == 2
+    assert (await saver.aget_tuple(saved)) is not None
+
+
 async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(saver):
     app, tables = app_on(saver), ("checkpoints", "writes", "checkpoint_blobs")
 

@@ -8,8 +8,10 @@ import threading
 import uuid
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA
@@ -25,7 +27,6 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, UnreadableError
 from questbook.graphs.events import DiceRoll, Memories, NodeEnd, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.local.checkpoint_tables import first_of, in_connection
-from questbook.graphs.local.checkpointer import Checkpointer
 from questbook.graphs.local.costs import Cost, Costs, UsageMeter, costs_of
 from questbook.graphs.local.databases import create_database, knows_meaning, minilm_hint, open_checkpointer, open_store
 from questbook.graphs.local.file_home import hold_file
@@ -35,6 +36,7 @@ from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import SavedGame, list_campaigns, thread_id_of, users_in
 from questbook.memory.errors import StoreError
 from questbook.memory.recall.query import Weights
+from questbook.memory.store.database_file import switch_to_wal
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 ROOT = Path(__file__).parent.parent
@@ -455,15 +457,15 @@ async def test_a_state_that_no_longer_fits_says_how_to_go_back(model, monkeypatc
 async def test_a_file_that_two_programs_make_at_once_is_waited_for_and_no_other_error_is(
     tmp_path, monkeypatch, message, tries, said
 ):
-    setup, asked = Checkpointer.setup, []
+    asked = []
 
-    async def busy(self):
-        asked.append(message)
+    def busy(statement):
+        asked.append(statement)
         if len(asked) < 3:
             raise sqlite3.OperationalError(message)
-        await setup(self)
 
-    monkeypatch.setattr(Checkpointer, "setup", busy)
+    waits = partial(switch_to_wal, SimpleNamespace(execute=busy))
+    monkeypatch.setattr("questbook.graphs.local.checkpointer.switch_to_wal", lambda _: waits())
     with pytest.raises(HomeError, match=said) if said else nullcontext():
         async with open_checkpointer(tmp_path / "c.db"):
             pass

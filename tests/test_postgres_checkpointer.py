@@ -330,7 +330,7 @@ async def test_threads_are_listed_by_user_the_last_written_first_and_hidden_ones
     assert [thread for thread, _ in await saver.newest_of_threads()] == ["e%", "a", "d", "c", "b"]
     assert [thread for thread, _ in await saver.newest_of_threads("ann")] == ["e%", "a", "d", "c"]
     assert [thread for thread, _ in await saver.newest_of_threads("nobody")] == ["d"]
-    assert (await saver.first_id("a"), await saver.first_id("x")) == ("0", None)
+    assert ((await saver.first("a"))[0], await saver.first("x")) == ("0", None)
 
 
 async def test_hidden_threads_are_shown_all_or_none(saver):
@@ -352,7 +352,7 @@ async def test_hidden_threads_are_shown_all_or_none(saver):
         await saver.aput(at[name], empty_checkpoint() | {"id": "7"}, {"hidden": {"user": "bob"}}, {})
     with pytest.raises(HomeError, match="duplicate key"):
         await saver.show_threads({"hidden": "free", "another": "own"})
-    assert (await saver.first_id("hidden"), await saver.first_id("free")) == ("7", None)
+    assert ((await saver.first("hidden"))[0], await saver.first("free")) == ("7", None)
 
 
 async def test_synchronous_methods_work_from_other_threads(saver):

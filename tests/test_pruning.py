@@ -24,7 +24,6 @@ from questbook.graphs.errors import PruningError
 from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Tree, TreeNode, kept_of_subgraph, kept_turns
-from questbook.graphs.pruning.sqlite_tables import SqliteTables
 from questbook.graphs.terminal.prune import prune as command
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -569,14 +568,8 @@ async def test_a_file_that_is_read_meanwhile_is_not_said_to_be_smaller(saver, tm
 
 
 async def test_a_file_that_another_program_holds_is_said_to_be_as_large_as_before(tmp_path, monkeypatch, capsys):
-    query = SqliteTables._query
-
-    async def locked(self, statement):
-        if statement == "VACUUM":
-            raise sqlite3.OperationalError("database is locked")
-        return [(1,)] if statement == "PRAGMA freelist_count" else await query(self, statement)
-
-    monkeypatch.setattr(SqliteTables, "_query", locked)
+    locked = Mock(side_effect=sqlite3.OperationalError("database is locked"))
+    monkeypatch.setattr("questbook.graphs.pruning.sqlite_tables.write_again", locked)
     monkeypatch.setattr("questbook.graphs.pruning.sqlite_tables._FREE", 0.0)
     with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
         play(graph_of(saver), *numbers(1, 9))

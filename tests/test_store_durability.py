@@ -104,7 +104,7 @@ def test_a_store_waits_for_the_disk_unless_it_is_told_otherwise(path):
 
 
 def test_a_compaction_that_another_program_prevents_is_reported(path, monkeypatch):
-    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     with FaissStore.open(path) as store:
         store.put(("a",), "k", {"text": "the silver heron"})
         with closing(sqlite3.connect(path, isolation_level=None)) as reader:

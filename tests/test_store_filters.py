@@ -197,6 +197,7 @@ TEXTS = {
         ({"$gte": LONG}, ["long"]),
         ({"$gt": LONG}, []),
         ({"$gte": 69}, ["069"]),
+        ({}, []),  # an object, which no text is
     ],
     ids=repr,
 )

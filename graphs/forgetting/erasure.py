@@ -23,7 +23,7 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.local.checkpoint_tables import decompress, in_connection, kind_in_parts, kind_of_rest, transaction
 from questbook.graphs.local.checkpointer import Checkpointer, is_running
-from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
+from questbook.memory.store.database_file import BLOCK, MAGIC, read_files, write_again
 
 T = TypeVar("T")
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
@@ -122,10 +122,6 @@ class Erasure(Cutting):
     async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
         return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}
 
-    async def is_empty(self) -> bool:
-        """Whether there is no checkpoint at all."""
-        return not await self._read("SELECT 1 FROM checkpoints LIMIT 1")
-
     async def leave_for_runs(
         self, threads: Iterable[str], playing: Iterable[str], owner: tuple[str, str], phrase: Phrase
     ) -> None:
@@ -150,17 +146,13 @@ class Erasure(Cutting):
         """Write the file again and empty its -wal, which no other program may hold meanwhile."""
         has_blobs = await self._read(_HAS_BLOBS)
 
-        def write_again(database: sqlite3.Connection) -> bool:
+        def compact(database: sqlite3.Connection) -> bool:
             if has_blobs:
                 database.execute(_DELETE_UNLISTED)  # an older version has deleted the thread
             database.commit()
-            # Pages that are used again hold no old bytes either.
-            database.execute("PRAGMA secure_delete = ON").fetchall()
-            database.execute("VACUUM")
-            [(busy, *_)] = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            return bool(busy)
+            return write_again(database)
 
-        if await self._do(write_again):
+        if not await self._do(compact):
             problem = "Another program reads the checkpoints, so old bytes may still be in their file."
             raise ForgettingError(f"{problem} Close it (another terminal, Studio) and forget again.")
 

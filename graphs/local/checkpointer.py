@@ -9,8 +9,9 @@ import logging
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +38,7 @@ from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
+from questbook.memory.store.database_file import switch_to_wal
 from questbook.memory.tracing import traced
 from questbook.types import JSON
 
@@ -81,7 +83,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
     def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(conn, serde=serde)
-        self._waiting: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[Work[Any], Future[Any]]] = []
         self._running: asyncio.Task[None] | None = None
         # The messages that were written or read last: most of what a checkpoint takes to decode, and a turn reads the
         # one that the turn before has written, twice.
@@ -91,6 +93,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Make the tables that are missing. Called automatically."""
         if self._has_blobs:
             return
+        await self._run(switch_to_wal)  # so that Studio can read while the terminal plays
         await super().setup()
         await self._run(tables.add_blobs)
         self._has_blobs = True
@@ -98,11 +101,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, the thread's latest if the config names none; ids made after this are greater than it.
 
-        A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`.
-
-        Raises:
-            InputError: Another user began the thread on the page or in the terminal, and this is a server with a
-                log-in. All methods that are given a thread raise it; `alist` leaves such threads out.
+        A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`. On a
+        server with a log-in, a thread that another user began on the page or in the terminal is an InputError for all
+        methods that are given a thread; `alist` leaves such threads out.
         """
         place, checkpoint = place_of(config), get_checkpoint_id(config)
 
@@ -129,26 +130,22 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
 
-        def read(
-            condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection
-        ) -> tuple[list[Saved], set[str]]:
-            found = tables.read(database, condition, values, most)
-            threads = {saved.place[0] for saved in found}
-            return found, {
-                name for name in threads if caller is not None and is_of_another(_began(database, name), caller)
-            }
+        def read(where: str, given: Sequence[Any], most: int, database: sqlite3.Connection) -> list[tuple[Saved, bool]]:
+            began = cache(partial(_began, database))
+            found = tables.read(database, where, given, most)
+            return [(saved, caller is not None and is_of_another(began(saved.place[0]), caller)) for saved in found]
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
             size = min(left, _PAGE)
             reading = partial(read, after if last else where, (*parameters, *last), size)
-            page, of_others = await self._transact(reading, mode="DEFERRED")
-            for saved in page:
-                if saved.place[0] not in of_others:
+            page = await self._transact(reading, mode="DEFERRED")
+            for saved, is_of_others in page:
+                if not is_of_others:
                     yield self._opened(saved)
             if len(page) < size:
                 return
-            left, last = left - size, (page[-1].id, *page[-1].place)
+            left, last = left - size, (page[-1][0].id, *page[-1][0].place)
 
     async def aput(
         self,
@@ -159,9 +156,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     ) -> RunnableConfig:
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
 
-        Raises:
-            InputError: A run that began at an earlier checkpoint, and has ended, begins there again: after a kill -9
-                LangGraph's queue does so, and what was played since would no longer be the thread's latest.
+        A run that has ended, and begins again at its earlier checkpoint, as after a kill -9 in LangGraph's queue, is an
+        InputError: what was played since would no longer be the thread's latest.
         """
         place, parent = place_of(config), get_checkpoint_id(config)
         notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
@@ -199,8 +195,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
         if await self._transact(write, place[0], on_disk=finished or metadata.get("source") not in ("input", "loop")):
             await self._finish_forgetting(place[0])
-        thread = config["configurable"]["thread_id"]
-        return {"configurable": {"thread_id": thread, "checkpoint_ns": place[1], "checkpoint_id": checkpoint["id"]}}
+        return config_of(place, checkpoint["id"])
 
     def _refuse_repeated(self, database: sqlite3.Connection, place: Place, run: str) -> None:
         of_run = [each[2] for each in tables.of_runs(database, [run]) if each[:2] == place] if run else []
@@ -233,14 +228,10 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: ARG002, D102
         return await self._transact(tables.newest_of_threads, mode="DEFERRED")
 
-    async def first_id(self, thread: str) -> str | None:  # noqa: D102
-        first = await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
-        return first and first[0]
+    async def first(self, thread: str) -> tuple[str, JSON] | None:  # noqa: D102
+        return await self._transact(partial(tables.first_of, thread=thread), mode="DEFERRED")
 
     aprune = HomeCheckpointer.aprune
-
-    async def check_thread(self, thread: str) -> None:  # noqa: D102
-        await self._transact(lambda _: None, thread)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.
@@ -268,13 +259,12 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row."""
         if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
-        load, where = self.serde.loads_typed, dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
-        checkpoint = load((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
+        checkpoint = self.serde.loads_typed((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))
         checkpoint["channel_values"] |= {name: self._value(name, kind, value) for name, kind, value in saved.values}
-        named: RunnableConfig = config or {"configurable": {**where, "checkpoint_id": saved.id}}
-        parent: Any = {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None
+        parent = config_of(saved.place, saved.parent) if saved.parent else None
         metadata: Any = json.loads(saved.metadata) if saved.metadata is not None else {}
-        return CheckpointTuple(named, checkpoint, metadata, parent, load_pending_writes(saved.writes, self.serde))
+        writes = load_pending_writes(saved.writes, self.serde)
+        return CheckpointTuple(config or config_of(saved.place, saved.id), checkpoint, metadata, parent, writes)
 
     def _value(self, name: str, kind: str, data: bytes) -> Any:
         known, messages = self._messages
@@ -314,11 +304,12 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         Each way there and back takes as long as several statements, and at the end of a step LangGraph saves what the
         node wrote and the checkpoint after it.
         """
-        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        result: Future[T] = Future()
+        result.set_running_or_notify_cancel()  # it is done although its caller is cancelled
         self._waiting.append((work, result))
         if len(self._waiting) == 1:
             self._running = asyncio.create_task(self._run_waiting())
-        return await result
+        return await asyncio.wrap_future(result)
 
     async def _run_waiting(self) -> None:
         connection: Any = self.conn
@@ -326,27 +317,20 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             await asyncio.sleep(0)
             together = self._waiting[:]
             self._waiting.clear()  # not a new list: LangGraph copies savers, and the copy has the same list and lock
-            works, results = zip(*together, strict=True)
             try:
-                outcomes = await connection._execute(partial(_outcomes, works), connection._conn)
+                await connection._execute(_do_each, together, connection._conn)
             except Exception as error:  # noqa: BLE001 (the connection is closed, or its thread has ended)
-                outcomes = [(None, error)] * len(works)
-        for result, (value, failure) in zip(results, outcomes, strict=True):
-            if failure is not None and not result.done():
-                result.set_exception(failure)
-            elif not result.done():  # its caller was not cancelled
-                result.set_result(value)
+                for result in (result for _, result in together if not result.done()):
+                    result.set_exception(error)
 
 
-def _outcomes(works: Sequence[Work[Any]], database: sqlite3.Connection) -> list[tuple[Any, Exception | None]]:
-    """Do each work; return its result, or the error that it raised, which is for its caller alone."""
-    outcomes: list[tuple[Any, Exception | None]] = []
-    for work in works:
+def _do_each(works: Sequence[tuple[Work[Any], Future[Any]]], database: sqlite3.Connection) -> None:
+    """Do each work; an error that it raises is for its caller alone."""
+    for work, result in works:
         try:
-            outcomes.append((work(database), None))
+            result.set_result(work(database))
         except Exception as error:  # noqa: BLE001 (its caller gets it)
-            outcomes.append((None, error))
-    return outcomes
+            result.set_exception(error)
 
 
 def _began(database: sqlite3.Connection, thread: str) -> JSON | None:
@@ -357,6 +341,11 @@ def _began(database: sqlite3.Connection, thread: str) -> JSON | None:
 def place_of(config: RunnableConfig) -> Place:
     """Return the thread and namespace that a config names."""
     return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
+
+
+def config_of(place: Place, checkpoint: str) -> RunnableConfig:
+    """Return the config that names a checkpoint."""
+    return {"configurable": {"thread_id": place[0], "checkpoint_ns": place[1], "checkpoint_id": checkpoint}}
 
 
 def _is_short(value: Any) -> bool:

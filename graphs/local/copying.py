@@ -18,6 +18,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer
 from questbook.memory.store.any_store import get_all, items_under, put_all
+from questbook.types import JSON
 
 _BATCH = 200  # records that are written together
 _SERDE = JsonPlusSerializer()
@@ -64,8 +65,9 @@ async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
 
 async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread: str) -> tuple[int, int]:
     """Copy a thread; return how many checkpoints it has, and how many were written."""
-    tuples = sorted([saved async for saved in theirs.alist(_at(thread))], key=_id)
-    wanted, there = await asyncio.to_thread(_digest, tuples), {_key(saved) async for saved in ours.alist(_at(thread))}
+    at: Any = {"configurable": {"thread_id": thread}}
+    tuples = sorted([saved async for saved in theirs.alist(at)], key=_key)
+    wanted, there = await asyncio.to_thread(_digest, tuples), {_key(saved) async for saved in ours.alist(at)}
     if there - {_key(saved) for saved in tuples}:
         problem = f"Thread {thread} was played on there: it has checkpoints that are not here."
         raise CopyError(f"{problem} Nothing of it was copied. Delete it in one of both places, and copy again.")
@@ -74,7 +76,7 @@ async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread:
     for saved in tuples:
         if _key(saved) in there:
             continue
-        where: Any = {**_at(thread, saved)["configurable"]}
+        where: JSON = {"thread_id": thread, "checkpoint_ns": _key(saved)[0]}
         parent = (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id")
         before = versions.get((_key(saved)[0], parent or ""), {})
         now = saved.checkpoint["channel_versions"]
@@ -86,7 +88,7 @@ async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread:
         await ours.aput_all_writes(copied, saved.pending_writes or [])
         written += 1
     ours.log_in = None
-    there_now = sorted([saved async for saved in ours.alist(_at(thread))], key=_id)
+    there_now = sorted([saved async for saved in ours.alist(at)], key=_key)
     if await asyncio.to_thread(_digest, there_now) != wanted:
         raise CopyError(f"Thread {thread} says something else there than here. Delete it there, and copy again.")
     return len(tuples), written
@@ -135,14 +137,5 @@ def _digest(tuples: list[CheckpointTuple]) -> bytes:
     return total.digest()
 
 
-def _at(thread: str, saved: CheckpointTuple | None = None) -> Any:
-    namespace = {"checkpoint_ns": saved.config["configurable"].get("checkpoint_ns", "")} if saved else {}
-    return {"configurable": {"thread_id": thread, **namespace}}
-
-
-def _id(saved: CheckpointTuple) -> str:
-    return str(saved.checkpoint["id"])
-
-
 def _key(saved: CheckpointTuple) -> tuple[str, str]:
-    return str(saved.config["configurable"].get("checkpoint_ns", "")), _id(saved)
+    return str(saved.config["configurable"].get("checkpoint_ns", "")), str(saved.checkpoint["id"])

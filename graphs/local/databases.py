@@ -5,7 +5,6 @@ Also which embedder the memories have, and what a person may do to have MiniLM.
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -39,33 +38,15 @@ async def open_checkpointer(file: Path, *, alone: bool = False) -> AsyncIterator
     """Open a checkpointer of a database file.
 
     All of an event loop have one connection, whose thread does one thing after the other: open it `alone` for what
-    takes long.
-
-    Raises:
-        HomeError: The file cannot be used; it is not changed.
+    takes long. A file that cannot be used is a HomeError; it is not changed.
     """
     name = await asyncio.to_thread(_name_of, file)
     with _explain_errors(file):
         connect = partial(aiosqlite.connect, file, timeout=_LOCK_SECONDS)
         async with connect() if alone else shared(name, connect) as connection:
             saver = Checkpointer(connection, serde=compressing_serializer())
-            await _set_up(saver)
-            yield saver
-
-
-async def _set_up(saver: Checkpointer) -> None:
-    """Turn on WAL, so that Studio can read while the terminal plays, and make the tables."""
-    # Programs that create the file at once can meet here, and SQLite's own timeout does not cover that pragma.
-    give_up = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
             await saver.setup()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up:
-                raise
-            await asyncio.sleep(0.01)
-        else:
-            return
+            yield saver
 
 
 @asynccontextmanager

@@ -4,10 +4,9 @@ import asyncio
 import os
 import secrets
 import sqlite3
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -194,13 +193,7 @@ class FileHome(NamedTuple):
         try:
             if path.exists() and path.stat().st_size < _SECRET_CHARACTERS:  # an older version was killed as it wrote it
                 path.unlink()
-            if not path.exists():
-                descriptor, draft = tempfile.mkstemp(prefix=f".{name}-", dir=self.path)  # its mode is 0600
-                os.write(descriptor, secrets.token_urlsafe(_SECRET_BYTES).encode())
-                os.close(descriptor)
-                with suppress(FileExistsError):  # another process was faster
-                    os.link(draft, path)
-                os.unlink(draft)
+            database_file.create_file(path, secrets.token_urlsafe(_SECRET_BYTES))
             return path.read_text("ascii")
         except (OSError, ValueError) as error:
             raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error

@@ -177,11 +177,8 @@ class Game:
     def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and yield what happens.
 
-        It takes the place of a message that has no reply yet: the model never gets two as one.
-
-        Raises:
-            InputError: The message cannot be played.
-            ModelError: The model failed; the message is kept, and `resume` answers it.
+        It takes the place of a message that has no reply yet: the model never gets two as one. One that cannot be
+        played is an InputError. If the model fails (ModelError), the message is kept, and `resume` answers it.
         """
         return self._play(_message(text))
 
@@ -260,11 +257,8 @@ async def open_game(
 ) -> AsyncIterator[Game]:
     """Open the campaign that the settings name in this process, by default of the home that `find_home` finds.
 
-    With `holds`, this process holds it meanwhile (`hold_campaign`), so that no other one plays it.
-
-    Raises:
-        HomeError: The data cannot be read or written.
-        SettingsError: Neither the settings nor the environment name the user.
+    With `holds`, this process holds it meanwhile (`hold_campaign`), so that no other one plays it. If the data cannot
+    be read or written, it is a HomeError; if neither settings nor environment name the user, a SettingsError.
     """
     context = with_user(context)
     context = context.model_copy(update={"campaign": context.campaign})  # named, so that no words name another one

@@ -29,7 +29,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.local.checkpointer import is_unfinished, place_of, writes_of
+from questbook.graphs.local.checkpointer import config_of, is_unfinished, place_of, writes_of
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
@@ -209,9 +209,9 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         rows += [(PART, digest, *self.serde.dumps_typed(listed[digest])) for digest in new]
         own = {**checkpoint, "channel_values": inline}
         columns = list(map(list, zip(*rows, strict=True))) or [[], [], [], []]
-        await self._execute(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
+        await self.rows(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
         self._parts = (*place, checkpoint["id"]), frozenset(listed) if MESSAGES in new_versions else known
-        return _config(*place, checkpoint["id"])
+        return config_of(place, checkpoint["id"])
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -225,7 +225,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
         does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
         task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
-        await self._execute(_PUT_WRITES + does, *task, *map(list, columns))
+        await self.rows(_PUT_WRITES + does, *task, *map(list, columns))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
@@ -239,7 +239,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them, as `Checkpointer` does."""
-        rows, caller = await self._rows(_OF_RUNS, [str(run) for run in run_ids]), self.caller()
+        rows, caller = await self.rows(_OF_RUNS, [str(run) for run in run_ids]), self.caller()
         if caller is not None:
             threads = {row["thread_id"] for row in rows}
             owners = {name: (await self._began(name) or {}).get(OWNER, caller) for name in threads}
@@ -251,16 +251,16 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: D102
         if user is None:
-            rows = await self._rows(_ALL)
+            rows = await self.rows(_ALL)
         else:  # a run in Studio names no user in its metadata
-            rows = [row for name in dict.fromkeys((user, "")) for row in await self._rows(_LASTS, name, name)]
+            rows = [row for name in dict.fromkeys((user, "")) for row in await self.rows(_LASTS, name, name)]
         by_thread = {row["thread_id"]: row for row in rows}
         newest = sorted(by_thread.values(), key=lambda row: str(row["checkpoint_id"]), reverse=True)
         return [(str(row["thread_id"]), row["metadata"]) for row in newest]
 
-    async def first_id(self, thread: str) -> str | None:  # noqa: D102
-        rows = await self._rows(_FIRST, thread)
-        return str(rows[0]["checkpoint_id"]) if rows else None
+    async def first(self, thread: str) -> tuple[str, JSON] | None:  # noqa: D102
+        rows = await self.rows(_FIRST, thread)
+        return (str(rows[0]["checkpoint_id"]), rows[0]["metadata"]) if rows else None
 
     async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
         async with self._cursor() as cursor, cursor.connection.transaction():
@@ -269,18 +269,14 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
                     await cursor.execute(statement, {"name": name, "own": own})
 
     async def _began(self, thread: str) -> JSON | None:
-        rows = await self._rows(_FIRST, thread)
-        return rows[0]["metadata"] if rows else None
-
-    async def check_thread(self, thread: str) -> None:  # noqa: D102
-        if self.log_in and (caller := self.caller()) is not None:
-            check_caller(thread, await self._began(thread), caller)
+        first = await self.first(thread)
+        return first and first[1]
 
     async def _refuse_repeated(self, place: tuple[str, str], parent: str, run: str) -> None:
         last = (await self._row(_OF_RUN, *place, run))["id"]
         if not last or parent == (await self._row(_NEWEST, *place))["id"]:
             return
-        saved = await super().aget_tuple(_config(*place, last))
+        saved = await super().aget_tuple(config_of(place, last))
         if saved and not is_unfinished(saved.checkpoint):
             raise InputError(f"Run {run} has ended, and its turn is in the thread: it is not played once more.")
 
@@ -321,18 +317,15 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             async with super()._cursor(pipeline=pipeline) as cursor:
                 yield cursor
 
-    async def _rows(self, statement: str, *values: Any) -> list[Any]:
+    async def rows(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows of a statement as dicts."""
         async with self._cursor() as cursor:
             await cursor.execute(statement, values)
-            rows: list[Any] = await cursor.fetchall()
+            rows: list[Any] = await cursor.fetchall() if cursor.description else []
             return rows
 
     async def _row(self, statement: str, *values: Any) -> Any:
-        return (await self._rows(statement, *values))[0]
-
-    async def _execute(self, statement: str, *values: Any) -> None:
-        async with self._cursor() as cursor:
-            await cursor.execute(statement, values)
+        return (await self.rows(statement, *values))[0]
 
 
 def _is_inline(value: Any) -> bool:
@@ -342,7 +335,3 @@ def _is_inline(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _SHORT and value.isascii() and "\0" not in value
     return value is None or isinstance(value, int)
-
-
-def _config(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,6 +28,7 @@ from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
 from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer, explained, without_tables
+from questbook.graphs.local.sharing import shared
 from questbook.graphs.turn.run_guard import SessionLocks, held_here, locks_of, session_options
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
 from questbook.memory.embeddings.loading import choose_embeddings
@@ -81,7 +82,6 @@ class PostgresHome:
             raise HomeError(f"{problem} {hint}") from None
         place = f"{parts.get('host') or 'this machine'}{':' + str(parts['port']) if parts.get('port') else ''}"
         self.name = f"database {parts.get('dbname') or parts.get('user') or 'postgres'} at {place}"
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
 
     @property
     def prompt_history(self) -> Path:  # noqa: D102
@@ -89,14 +89,14 @@ class PostgresHome:
 
     @asynccontextmanager
     async def keep_open(self) -> AsyncIterator[None]:  # noqa: D102
-        async with self._connections():
+        async with self._pool():
             yield
 
     @asynccontextmanager
     async def open_checkpointer(self) -> AsyncIterator[PostgresCheckpointer]:
         """Open the checkpoints, for one campaign: LangGraph's saver does one thing at a time."""
-        async with self._connections() as connections:
-            yield PostgresCheckpointer(connections.pool, serde=compressing_serializer(), name=self.name)
+        async with self._pool() as pool:
+            yield PostgresCheckpointer(pool, serde=compressing_serializer(), name=self.name)
 
     @asynccontextmanager
     async def open_store(
@@ -108,12 +108,12 @@ class PostgresHome:
         ttl: TTLConfig | None = None,
     ) -> AsyncIterator[postgres_store.HybridPostgresStore]:
         """Open the memories; those that were made with another embedder are refused."""
-        async with self._connections() as connections:
+        async with self._pool() as pool:
             made_with = await self.read_embedder()
             if index is None:
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, made_with, known)
             self._check_embedder(made_with, index)
-            store = postgres_store.HybridPostgresStore(connections.pool, index=index, ttl=ttl)
+            store = postgres_store.HybridPostgresStore(pool, index=index, ttl=ttl)
             async with store:
                 if ttl and ttl.get("sweep_interval_minutes"):
                     await store.start_ttl_sweeper()
@@ -121,7 +121,7 @@ class PostgresHome:
 
     async def check(self) -> None:
         """Check that the database can be used: it answers, and its tables are those of this version."""
-        async with self._connections():
+        async with self._pool():
             pass
 
     async def problem(self) -> str:  # noqa: D102
@@ -134,7 +134,7 @@ class PostgresHome:
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator["HeldLock"]:
         """Hold an advisory lock of this process's session; the message also says which process holds it."""
-        async with self._connections():
+        async with self._pool():
             held = HeldLock(locks_of(self.url), lock, busy)
             with explained(self.name):
                 await held.take(wait)
@@ -228,50 +228,37 @@ class PostgresHome:
         changed = [name for name in now if now[name] != meta.get(name)]
         return [f"{name}: {now[name]}" for name in sorted(changed)]
 
-    @asynccontextmanager
-    async def _connections(self) -> AsyncIterator["_Connections"]:
-        loop = asyncio.get_running_loop()
-        connections = self._by_loop.setdefault(loop, _Connections())
-        async with connections.changing:
-            if not connections.users:
-                with explained(self.name):
-                    await self._begin(connections)
-            connections.users += 1
-        try:
-            yield connections
-        finally:
-            async with connections.changing:
-                connections.users -= 1
-                if not connections.users:
-                    await connections.pool.close()
-                    await asyncio.to_thread(locks_of(self.url).close_if_idle)
+    def _pool(self) -> AbstractAsyncContextManager[AsyncConnectionPool[Any]]:
+        return shared(self, self._open_pool)
 
-    async def _begin(self, connections: "_Connections") -> None:
-        async with await self._connect() as connection:  # it says at once why it cannot
-            meta = await _read_meta(connection)
-        if int(meta.get("schema", "0")) < SCHEMA:
-            raise HomeError(without_tables(self.name))
-        if int(meta["oldest_reader"]) > SCHEMA:
-            raise self._newer(meta)
+    @asynccontextmanager
+    async def _open_pool(self) -> AsyncIterator[AsyncConnectionPool[Any]]:
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
         pool = AsyncConnectionPool(
             self.url, min_size=1, max_size=_POOL, open=False, check=_check, reset=_note_use,
             kwargs=options | session_options(), timeout=_PATIENCE,
         )  # fmt: skip
-        await pool.open()
-        connections.pool = pool
+        with explained(self.name):
+            async with await self._connect() as connection:  # it says at once why it cannot
+                meta = await _read_meta(connection)
+            if int(meta.get("schema", "0")) < SCHEMA:
+                raise HomeError(without_tables(self.name))
+            if int(meta["oldest_reader"]) > SCHEMA:
+                raise self._newer(meta)
+            await pool.open()
+        try:
+            yield pool
+        finally:
+            await pool.close()
+            await asyncio.to_thread(locks_of(self.url).close_if_idle)
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         connect = psycopg.AsyncConnection.connect
         return await connect(self.url, row_factory=dict_row, autocommit=True, **session_options())
 
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
-        async with self._connections() as connections:
-            with explained(self.name):
-                async with connections.pool.connection() as connection:
-                    cursor = await connection.execute(statement, values)
-                    rows: list[Any] = await cursor.fetchall() if cursor.description else []
-        return rows
+        async with self.open_checkpointer() as saver:
+            return await saver.rows(statement, *values)
 
     def _check_embedder(self, made_with: str, index: Any) -> None:
         if made_with and (here := _describe(index)) != made_with:
@@ -283,15 +270,6 @@ class PostgresHome:
         version = f"version {meta.get('schema')} of the tables; this program knows {SCHEMA}"
         problem = f"A newer Questbook made the tables in the {self.name}: {version}"
         return HomeError(f"{problem}. Nothing was changed: update it.")
-
-
-class _Connections:
-    """What is open in one event loop: the pool, and how many use it."""
-
-    pool: AsyncConnectionPool[Any]
-
-    def __init__(self) -> None:
-        self.users, self.changing = 0, asyncio.Lock()
 
 
 class PostgresSessions(TableSessions):

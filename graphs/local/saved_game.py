@@ -141,16 +141,17 @@ class HomeCheckpointer(BaseCheckpointSaver[str], ABC):
         """
 
     @abstractmethod
-    async def first_id(self, thread: str) -> str | None:
-        """Return the id of a thread's first checkpoint; None if it has none."""
+    async def first(self, thread: str) -> tuple[str, JSON] | None:
+        """Return id and metadata of a thread's first checkpoint; None if it has none."""
 
     @abstractmethod
     async def show_threads(self, names: Mapping[str, str]) -> None:
         """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
 
-    @abstractmethod
     async def check_thread(self, thread: str) -> None:
         """Refuse a thread that is not the caller's, with an InputError."""
+        if (caller := self.caller()) is not None and (first := await self.first(thread)):
+            check_caller(thread, first[1], caller)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads ("delete"), or what no last turn of a line or branch needs ("keep_latest").
@@ -235,8 +236,8 @@ async def last_of_thread(checkpointer: HomeCheckpointer, thread: str) -> SavedGa
     last = await _readable(checkpointer, thread)
     if last and not last.campaign and len(last.users) < 2:
         # Edited in Studio before its first turn: its first checkpoint has the names.
-        earliest = await checkpointer.first_id(thread)
-        first = await _readable(checkpointer, thread, earliest) if earliest else None  # it was deleted meanwhile
+        earliest = await checkpointer.first(thread)
+        first = await _readable(checkpointer, thread, earliest[0]) if earliest else None  # it was deleted meanwhile
         last = first and last._replace(user=first.user, campaign=first.campaign)
     return last
 

@@ -11,7 +11,7 @@ from psycopg import Error
 
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.postgres_checkpointer import LISTED, MESSAGES, PART
-from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, origins_of, went_on
+from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, went_on
 
 _PLACE = "thread_id = %(thread)s AND checkpoint_ns = %(namespace)s"
 _GONE = f"{_PLACE} AND checkpoint_id = ANY(%(removed)s)"
@@ -39,20 +39,13 @@ _DELETE = (
 _MOVE = f"UPDATE checkpoints SET parent_checkpoint_id = %(parent)s WHERE {_PLACE} AND checkpoint_id = %(id)s"  # noqa: S608
 _NODES = "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE thread_id = %s"
 _PENDING = "SELECT DISTINCT checkpoint_ns, checkpoint_id FROM checkpoint_writes WHERE thread_id = %s"
-_COPIES = "SELECT metadata FROM checkpoints WHERE metadata ? 'copied_from'"
-_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 
 
 class PostgresTables(Tables):
     """A thread that is pruned is to be held, or to rest: nothing keeps a run from beginning at what is deleted."""
 
     errors = (Error, HomeError)
-
-    async def threads(self) -> list[str]:  # noqa: D102
-        return [row["thread_id"] for row in await self._read(_THREADS)]
-
-    async def origins(self) -> set[tuple[str, str]]:  # noqa: D102
-        return origins_of([row["metadata"] for row in await self._read(_COPIES)])
+    copies = "SELECT metadata FROM checkpoints WHERE metadata ? 'copied_from'"
 
     async def survey(self, thread: str) -> Nodes:  # noqa: D102
         async with self._saver._cursor() as cursor:
@@ -79,9 +72,9 @@ class PostgresTables(Tables):
     async def compact(self) -> bool | None:  # noqa: D102
         return None  # autovacuum lets what is written next take the place
 
-    async def _read(self, statement: str) -> list[Any]:
+    async def _query(self, statement: str) -> list[tuple[Any, ...]]:
         async with self._saver._cursor() as cursor:
-            return await _fetch(cursor, statement)
+            return [tuple(row.values()) for row in await _fetch(cursor, statement)]
 
 
 async def _survey(cursor: Any, thread: str) -> Nodes:

@@ -12,14 +12,12 @@ from functools import partial
 from typing import Any
 
 from questbook.graphs.local.checkpoint_tables import in_connection, transaction
-from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, origins_of, went_on
-from questbook.types import JSON
+from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, went_on
+from questbook.memory.store.database_file import write_again
 
 _FREE = 0.1  # of a file; from then on it is worth the time to write it again
 _IN = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id IN (SELECT value FROM json_each(?))"
 _SHARES = "SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'blobs'"
-_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
-_COPIES = "SELECT CAST(metadata AS TEXT) FROM checkpoints WHERE instr(CAST(metadata AS TEXT), '\"copied_from\"') > 0"
 _PENDING = "SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE thread_id = ?"
 _NODES = (
     "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, CAST(metadata AS TEXT) FROM checkpoints "
@@ -44,12 +42,7 @@ class SqliteTables(Tables):
     """In a thread of their own; runs that use the same connection, or write to the same file, wait meanwhile."""
 
     errors = (sqlite3.Error,)
-
-    async def threads(self) -> list[str]:  # noqa: D102
-        return [str(thread) for (thread,) in await self._query(_THREADS)]
-
-    async def origins(self) -> set[tuple[str, str]]:  # noqa: D102
-        return origins_of(_metadata(text) for (text,) in await self._query(_COPIES))
+    copies = "SELECT CAST(metadata AS TEXT) FROM checkpoints WHERE instr(CAST(metadata AS TEXT), '\"copied_from\"') > 0"
 
     async def survey(self, thread: str) -> Nodes:  # noqa: D102
         return await in_connection(self._saver, partial(_survey, thread=thread))
@@ -63,19 +56,16 @@ class SqliteTables(Tables):
         if free < pages * _FREE:
             return None  # what is written next takes its place
         try:
-            await self._query("VACUUM")
-            [(busy, *_)] = await self._query("PRAGMA wal_checkpoint(TRUNCATE)")
+            return await in_connection(self._saver, write_again)
         except sqlite3.OperationalError:  # locked, or no space left for the new file; the free space is used again
             return False
-        return not busy
 
     async def _query(self, statement: str) -> list[tuple[Any, ...]]:
         return await in_connection(self._saver, lambda database: database.execute(statement).fetchall())
 
 
 def _survey(database: sqlite3.Connection, thread: str) -> Nodes:
-    rows = [(*row[:3], _metadata(row[3])) for row in database.execute(_NODES, (thread,))]
-    return nodes_of(rows, set(database.execute(_PENDING, (thread,))))
+    return nodes_of(database.execute(_NODES, (thread,)), set(database.execute(_PENDING, (thread,))))
 
 
 def _remove(database: sqlite3.Connection, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
@@ -113,11 +103,3 @@ def _volume_of(database: sqlite3.Connection, chosen: tuple[str, str, str]) -> tu
             blobs.pop(blob, None)
     checkpoints, writes = counts
     return Volume(checkpoints, writes, len(blobs), total + sum(blobs.values())), list(blobs)
-
-
-def _metadata(text: str | None) -> JSON:
-    try:
-        metadata = json.loads(text or "{}")
-    except ValueError:  # damaged; the checkpoint is then taken for what nothing is known of
-        return {}
-    return metadata if isinstance(metadata, dict) else {}

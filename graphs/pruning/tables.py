@@ -1,5 +1,6 @@
 """`Tables`: what pruning asks of a saver's tables and does to them; there is one for SQLite and one for PostgreSQL."""
 
+import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
@@ -13,6 +14,7 @@ from questbook.types import JSON
 
 _DELTA = ("counters_since_delta_snapshot", "delta_writes_versioned")  # in metadata: LangGraph's field, and that of .js
 _DAMAGED = (ValueError, KeyError, TypeError, EOFError)  # what a serializer raises
+_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 Nodes = Mapping[str, Mapping[str, TreeNode]]
 """A thread's checkpoints by namespace and id."""
 
@@ -42,6 +44,7 @@ class Tables(ABC):
     """The tables of a saver."""
 
     errors: tuple[type[Exception], ...] = ()  # what its database raises
+    copies = ""  # statement that reads the metadata of checkpoints that were copied from others
 
     def __init__(self, saver: Any) -> None:
         self._saver = saver
@@ -60,13 +63,18 @@ class Tables(ABC):
             name = checkpoint or "its newest one"
             raise UnreadableError(f"Checkpoint {name} of thread {thread} cannot be read: {error!s:.120}") from error
 
-    @abstractmethod
     async def threads(self) -> list[str]:
         """Return the ids of all threads."""
+        return [str(thread) for (thread,) in await self._query(_THREADS)]
 
-    @abstractmethod
     async def origins(self) -> set[tuple[str, str]]:
         """Return thread and id of each checkpoint that a copy in another thread was made from."""
+        origins = [_read_metadata(metadata).get("copied_from") for (metadata,) in await self._query(self.copies)]
+        return {(str(one["thread_id"]), str(one["checkpoint_id"])) for one in origins if one}
+
+    @abstractmethod
+    async def _query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement without values."""
 
     @abstractmethod
     async def survey(self, thread: str) -> Nodes:
@@ -85,16 +93,11 @@ class Tables(ABC):
         """Make the file smaller. Return whether that was done; False: another program holds it; None: not needed."""
 
 
-def origins_of(metadata: Iterable[JSON]) -> set[tuple[str, str]]:
-    """Return thread and id of each checkpoint that one with such metadata was copied from."""
-    origins = [one.get("copied_from") for one in metadata]
-    return {(str(one["thread_id"]), str(one["checkpoint_id"])) for one in origins if one}
-
-
-def nodes_of(rows: Iterable[tuple[str, str, str | None, JSON]], pending: Set[tuple[str, str]]) -> Nodes:
+def nodes_of(rows: Iterable[tuple[Any, ...]], pending: Set[tuple[str, str]]) -> Nodes:
     """Make the nodes of rows (namespace, id, parent, metadata); `pending` are those on which writes are saved."""
     nodes: dict[str, dict[str, TreeNode]] = defaultdict(dict)
-    for namespace, checkpoint, parent, metadata in rows:
+    for namespace, checkpoint, parent, written in rows:
+        metadata = _read_metadata(written)
         nodes[namespace][checkpoint] = TreeNode(
             id=str(checkpoint),
             parent=parent or None,
@@ -105,6 +108,14 @@ def nodes_of(rows: Iterable[tuple[str, str, str | None, JSON]], pending: Set[tup
             delta=any(name in metadata for name in _DELTA),
         )
     return nodes
+
+
+def _read_metadata(written: Any) -> JSON:
+    try:
+        metadata = json.loads(written or "{}") if isinstance(written, str | None) else written
+    except ValueError:  # damaged; the checkpoint is then taken for what nothing is known of
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def went_on(nodes: Nodes, plans: Mapping[str, Plan]) -> bool:

@@ -5,20 +5,18 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
-from questbook.memory.store.database_file import create_file, read_header
+from questbook.memory.store.database_file import BUSY_SECONDS, create_file, read_header, switch_to_wal, write_again
 from questbook.memory.tracing import traced
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
 SCHEMA_VERSION: Final = 2
 FILE_NAME: Final = "store.sqlite3"
-_BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
 _IDLE_READERS = 8
 _READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's pages as well
 
@@ -68,6 +66,9 @@ CREATE INDEX removed_by_namespace ON removed (namespace, id)"""
 _OLD_WRITERS = """
 CREATE TRIGGER old_writers AFTER UPDATE OF value ON items WHEN new.value != old.value AND new.checksum = old.checksum
 BEGIN UPDATE items SET checksum = NULL WHERE id = new.id; END"""
+
+_ABOUT = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version"""
 
 
 class Database:
@@ -120,14 +121,14 @@ class Database:
             raise StoreUnavailableError(f"{wrong}; {expected}; {remedy}") from error
         self._check_header()
         with self.reading() as connection:
-            if not self._is_new(connection) and not _is_of_version_1(connection):
+            if self._version(connection) == SCHEMA_VERSION:
                 return  # so that opening neither waits for writers nor writes
         with self.writing() as connection:
-            if self._is_new(connection):
+            if (version := self._version(connection)) == 0:
                 for statement in _SCHEMA.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            elif _is_of_version_1(connection):
+            elif version == 1:
                 connection.execute("ALTER TABLE items ADD COLUMN checksum INTEGER")  # which rewrites no row
                 connection.execute(_OLD_WRITERS)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -153,27 +154,26 @@ class Database:
         wrong = f"{self.path} is no store: expected our own, found another SQLite database"
         return CorruptStoreError(f"{wrong}; it was left untouched: choose another path")
 
-    def _is_new(self, connection: sqlite3.Connection) -> bool:
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the file's tables; 0: it has none."""
+        owner, version, tables = connection.execute(_ABOUT).fetchone()
         if owner == 0 and tables == 0:
-            return True
+            return 0
         if owner != APPLICATION_ID:
             raise self._foreign()
         if version > SCHEMA_VERSION:
             schema = f"schema {version}, this one knows {SCHEMA_VERSION}"
             raise StoreConfigError(f"{self.path} was written by a newer version of this package ({schema}): upgrade it")
-        return False
+        return int(version)
 
     def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
         """Open a connection; one that writes keeps SQLite's usual number of pages, so that each is written once."""
         self._check_open()
         connection = sqlite3.connect(
-            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            self._switch_to_wal(connection)
+            switch_to_wal(connection)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             if not writes:
                 connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
@@ -184,20 +184,6 @@ class Database:
                 connection.close()
                 raise
         return connection
-
-    @staticmethod
-    def _switch_to_wal(connection: sqlite3.Connection) -> None:
-        # Two processes that create the file at once can meet here, and the busy timeout does not cover this pragma.
-        give_up = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -249,10 +235,7 @@ class Database:
         If another program uses the file all the time, or the disk is full, it is a StoreUnavailableError.
         """
         with self._write_lock, self._explain_errors(), closing(self._connect(writes=True)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")  # pages that are used again hold no old bytes either
-            connection.execute("VACUUM")
-            (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy:
+            if not write_again(connection):
                 raise sqlite3.OperationalError("another program is reading it")
 
     @contextmanager
@@ -286,10 +269,6 @@ class Database:
             reader.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-
-
-def _is_of_version_1(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA user_version").fetchone() == (1,))
 
 
 def snapshot_directory(database: Path) -> Path:

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -29,7 +30,7 @@ from questbook.types import JSON
 
 MAGIC: Final = b"SQLite format 3\x00"  # how each SQLite database begins
 BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
-_BUSY_SECONDS = 60.0
+BUSY_SECONDS: Final = 60.0  # how long to wait for another process before giving up
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
 _BYTES = """SELECT id, (SELECT TOTAL(LENGTH(value)) FROM items WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
@@ -66,13 +67,13 @@ class Header(NamedTuple):
     page_size: int
 
 
-def create_file(path: Path) -> None:
-    """Create an empty file that only its owner may read, if there is none; one that is unusable is an OSError."""
+def create_file(path: Path, text: str = "") -> None:
+    """Create a file that only its owner may read, if there is none, with a text; one that is unusable is an OSError."""
     file = Path(os.path.realpath(path))  # a symbolic link may name a file that is not there yet
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
-        _link_empty_file(file)
+        _link_file(file, text)
         return
     if not stat.S_ISREG(mode):
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
@@ -81,16 +82,19 @@ def create_file(path: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-def _link_empty_file(file: Path) -> None:
+def _link_file(file: Path, text: str) -> None:
     # It gets its name after it was closed. Created by its name, another thread could open and lock it with SQLite
     # before we close it. A link also never replaces a file that another process has made meanwhile.
     descriptor, draft = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)  # its mode is 0600
+    os.write(descriptor, text.encode())
     os.close(descriptor)
     try:
         os.link(draft, file)
     except FileExistsError:
         pass
     except OSError as error:  # a file system without hard links, such as FAT
+        if text:
+            raise
         try:
             with closing(sqlite3.connect(file)) as database:
                 database.execute("PRAGMA schema_version")  # SQLite creates it, as the umask says
@@ -99,6 +103,28 @@ def _link_empty_file(file: Path) -> None:
         file.chmod(0o600)
     finally:
         os.unlink(draft)
+
+
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Turn on WAL. Programs that create a file at once can meet here, and SQLite's own timeout does not cover that."""
+    give_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def write_again(connection: sqlite3.Connection) -> bool:
+    """Write a database again and empty its -wal; return whether no other program that reads it keeps this from that."""
+    connection.execute("PRAGMA secure_delete = ON").fetchall()  # pages that are used again hold no old bytes either
+    connection.execute("VACUUM")
+    [(busy, *_)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not busy
 
 
 def read_header(path: Path) -> Header | None:
@@ -112,7 +138,7 @@ def read_header(path: Path) -> Header | None:
     # Immutable: takes no lock, makes no -wal or -shm beside a foreign file, rolls no journal back. But the first page
     # of a file that others write may be older than the rest, or none at all, and the newer one in their -wal.
     how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "mode=ro&immutable=1"
-    with closing(sqlite3.connect(f"{file.as_uri()}?{how}", timeout=_BUSY_SECONDS, uri=True)) as database:
+    with closing(sqlite3.connect(f"{file.as_uri()}?{how}", timeout=BUSY_SECONDS, uri=True)) as database:
         try:
             # Else it refuses a file that another process's checkpoint is just making longer.
             database.execute("PRAGMA writable_schema = ON")

@@ -21,7 +21,6 @@ from langgraph.store.base import (
     GetOp,
     IndexConfig,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -29,6 +28,7 @@ from langgraph.store.base import (
     TTLConfig,
     validate_op_namespace,
 )
+from langgraph.store.memory import _does_match
 
 from questbook.memory.embeddings.embedders import RawVectors
 from questbook.memory.errors import UnstorableValueError
@@ -369,22 +369,11 @@ def _list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp, momen
 
     A condition that is neither a prefix nor a suffix is a ValueError.
     """
-    conditions = op.match_conditions or ()
-    fixed = [_labels(one) for one in conditions if one.match_type == "prefix" and "*" not in one.path]
+    asked = op.match_conditions or ()
+    conditions = [one._replace(path=(one.path,)) if isinstance(one.path, str) else one for one in asked]
+    fixed = [tuple(one.path) for one in conditions if one.match_type == "prefix" and "*" not in one.path]
     spaces = rows.namespaces_under(connection, fixed[0] if fixed else ())
     paths = {space.path for space in spaces if not moment or rows.has_living(connection, space, moment)}
-    paths = {path[: op.max_depth] for path in paths if all(_meets(path, condition) for condition in conditions)}
+    paths = {path[: op.max_depth] for path in paths if all(_does_match(condition, path) for condition in conditions)}
     start = max(op.offset, 0)
     return sorted(paths)[start : start + max(op.limit, 0)]
-
-
-def _labels(condition: MatchCondition) -> Namespace:
-    return (condition.path,) if isinstance(condition.path, str) else tuple(condition.path)
-
-
-def _meets(path: Namespace, condition: MatchCondition) -> bool:
-    labels = _labels(condition)
-    if condition.match_type not in ("prefix", "suffix"):
-        raise ValueError(f"Unsupported match type: {condition.match_type}")
-    part = path[: len(labels)] if condition.match_type == "prefix" else path[max(len(path) - len(labels), 0) :]
-    return len(part) == len(labels) and all(want in ("*", have) for have, want in zip(part, labels, strict=True))

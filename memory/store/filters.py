@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from questbook.memory.errors import BadQueryError
-from questbook.memory.store.arrays import Ids, Mask, Places
-from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, values_after, values_of
+from questbook.memory.store.arrays import Ids, Mask, Places, find_ids
+from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, removals_after, values_after, values_of
 
 _EITHER = "$or"  # in the place of a key: a list of filters, of which one must hold; only our store knows it
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -43,6 +43,8 @@ def check_filter(wanted: object) -> None:
     if level:
         deepest = f"a filter may be nested {_DEEPEST} levels deep"
         raise BadQueryError(f"{deepest}; this one is deeper: {reprlib.repr(wanted)}")
+    if not isinstance(wanted, Mapping):
+        raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
     _check_conditions(wanted)
 
 
@@ -53,37 +55,21 @@ def _parts(value: object) -> Iterable[object]:
     return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
-def _check_conditions(wanted: object) -> None:
-    if not isinstance(wanted, Mapping):
-        raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
-    _check_keys(wanted)
+def _check_conditions(wanted: Mapping[Any, Any], *, is_filter: bool = True) -> None:
+    """Refuse wrong keys and values of a filter, or of a condition in it, which may have operators, but no "$or"."""
+    has_operators = not is_filter and _has_operators(wanted)
     for key, condition in wanted.items():
-        if key != _EITHER:
-            _check_condition(condition)
-            continue
-        if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
-            raise BadQueryError(f"{_EITHER} takes a list of filters, got {reprlib.repr(condition)}")
-        for alternative in condition:
-            _check_conditions(alternative)
-
-
-def _check_condition(condition: object) -> None:
-    if type(condition) in _SCALARS or not isinstance(condition, Mapping):
-        return
-    _check_keys(condition)
-    if _has_operators(condition):
-        for name in condition:
-            if name not in _OPERATORS:
-                raise BadQueryError(f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}")
-    else:
-        for nested in condition.values():
-            _check_condition(nested)
-
-
-def _check_keys(wanted: Mapping[Any, Any]) -> None:
-    for key in wanted:
         if not isinstance(key, str):
             raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
+        if has_operators and key not in _OPERATORS:
+            raise BadQueryError(f"Unsupported operator: {key}; expected one of {', '.join(sorted(_OPERATORS))}")
+        if is_filter and key == _EITHER:
+            if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
+                raise BadQueryError(f"{_EITHER} takes a list of filters, got {reprlib.repr(condition)}")
+            for alternative in condition:
+                _check_conditions(alternative)
+        elif not has_operators and type(condition) not in _SCALARS and isinstance(condition, Mapping):
+            _check_conditions(condition, is_filter=False)
 
 
 def _has_operators(condition: Mapping[str, Any]) -> bool:
@@ -161,10 +147,8 @@ class FilterMask(NamedTuple):
         """Return which of some items are allowed."""
         if np.array_equal(items, self.ids):
             return self.mask
-        if not len(self.ids):
-            return np.zeros(len(items), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
-        inside: Mask = self.mask[places] & (self.ids[places] == items)
+        places, inside = find_ids(self.ids, items)
+        inside[inside] = self.mask[places[inside]]
         return inside
 
     def allowed_ids(self) -> list[int]:
@@ -222,7 +206,7 @@ class FilterIndex:
             self._removal = last_removal(connection)
         else:
             last = int(self._ids[-1]) if len(self._ids) else 0
-            self._removal, changed = changed_items(connection, self._namespace, self._removal, last)
+            self._removal, _, changed = removals_after(connection, self._namespace, self._removal, last)
             self._read_again(connection, changed)
         after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
         self._append(values_after(connection, self._namespace, after))
@@ -287,9 +271,8 @@ class FilterIndex:
                 return None
             limits[str(text)] = limit
         column, places = self._columns[name], self._places(rest, among)
-        number = np.full(
-            len(column.values) + 1, -1, np.intp
-        )  # of the filter that names a value; the last one is of texts that no item has
+        # Of the filter that names a value; the last one is of texts that no item has.
+        number = np.full(len(column.values) + 1, -1, np.intp)
         number[[column.code_of(text) for text in limits]] = np.arange(len(limits))
         which = number[column.codes[places]]
         places, which = places[which >= 0], which[which >= 0]
@@ -350,13 +333,11 @@ class _Column:
         return places if among is None else among[places]
 
     def _mask(self, condition: Any, codes: NDArray[np.int32]) -> Mask:
-        if self.texts is not None and len(self.values) > _MANY_VALUES and _orders_texts(condition):
-            texts = self.texts[codes]
-            mask = np.ones(len(codes), np.bool_)
-            for name, operand in condition.items():
-                mask &= _ORDER[name](texts, operand)
-            return mask
         limits = [(_ORDER[name], limit) for name, limit in condition.items()] if _orders_texts(condition) else []
+        if limits and self.texts is not None and len(self.values) > _MANY_VALUES:
+            texts = self.texts[codes]
+            mask: Mask = np.logical_and.reduce([compare(texts, limit) for compare, limit in limits])
+            return mask
         meets = (
             all(compare(value, limit) for compare, limit in limits)  # as `_meets`, in a tenth of its time
             if limits and isinstance(value, str)

@@ -218,27 +218,16 @@ class FileIndex:
 
     def _choose(self) -> None:
         with self._database.reading() as connection:
-            self.settings = self._asked.of_file(self._database.path, read_meta(connection).get("embedder"))
+            recorded = read_meta(connection).get("embedder")
+        self.settings = self._asked.of_file(self._database.path, recorded)
         if self.settings.embeddings is not None:
-            self.embedder = self._measure(self.settings.embeddings, self.settings.dims)
+            self.embedder = _measure(self.settings.embeddings, self.settings.dims, recorded)
             self._names |= {"embedder": _name(self.embedder), "fields": json.dumps(self.settings.fields)}
 
     def _follows_file(self, meta: Mapping[str, str]) -> bool:
         """Whether the file has another embedder, and the settings leave it to the file."""
         mine = self._names.get("embedder")
         return self._asked.is_auto and meta.get("embedder", mine) != mine
-
-    def _measure(self, embeddings: Embeddings, dims: int | None) -> BatchEmbedder:
-        """Return the embedder with its dimension; measure it if neither the embedder nor the file says it."""
-        if dims is not None:
-            embedder = BatchEmbedder(embeddings, dims)
-            with self._database.reading() as connection:
-                in_file = read_meta(connection).get("embedder")
-            if announced_dims(embeddings) or in_file == _name(embedder):
-                return embedder
-        measured = BatchEmbedder.probed(embeddings)
-        _check_dims(dims, measured.dims)
-        return measured
 
     def _register(self) -> dict[str, str]:
         """Return what the file says of itself; a file without items takes on the settings."""
@@ -300,6 +289,17 @@ class FileIndex:
                     connection.execute("UPDATE items SET texts = ? WHERE id = ?", (bool(words), last))
             names = ("lexical", self._names["lexical"])
             connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", names)
+
+
+def _measure(embeddings: Embeddings, dims: int | None, recorded: str | None) -> BatchEmbedder:
+    """Return the embedder with its dimension; measure it if neither the embedder nor what the file records says it."""
+    if dims is not None:
+        embedder = BatchEmbedder(embeddings, dims)
+        if announced_dims(embeddings) or recorded == _name(embedder):
+            return embedder
+    measured = BatchEmbedder.probed(embeddings)
+    _check_dims(dims, measured.dims)
+    return measured
 
 
 def _name(embedder: BatchEmbedder) -> str:

@@ -165,9 +165,7 @@ def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequ
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
     """Read items by id, in the order of the ids; leave out those that are gone or damaged."""
-    few = len(ids) <= _FEW_ITEMS
-    wanted, asked = (_marks(ids), ids) if few else ("SELECT value FROM json_each(?)", [json.dumps(list(ids))])
-    rows = {row[0]: row for row in connection.execute(f"{_ITEMS} WHERE id IN ({wanted})", asked)}
+    rows = {row[0]: row for row in connection.execute(f"{_ITEMS} WHERE id IN ({_marks(ids)})", ids)}
     items = (_read_sound_item(rows[number], namespaces[number >> SHIFT]) for number in ids if number in rows)
     return [item for item in items if item is not None]
 
@@ -220,21 +218,18 @@ def last_removal(connection: sqlite3.Connection) -> int:
     return int(connection.execute(newest).fetchone()[0])
 
 
-def removed_vectors(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
-    """Return the last entry in the list of removals, and the vectors that it names after a given entry."""
-    newer = "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? AND vector > 0 ORDER BY id"
-    rows = connection.execute(newer, (namespace, after)).fetchall()
-    return rows[-1][0] if rows else after, [vector for _, vector in rows]
-
-
-def changed_items(connection: sqlite3.Connection, namespace: int, after: int, last: int) -> tuple[int, list[int]]:
-    """Return the last entry in the list of removals, and the items changed or deleted after a given entry.
+def removals_after(
+    connection: sqlite3.Connection, namespace: int, after: int, last: int = 0
+) -> tuple[int, list[int], list[int]]:
+    """Return the last entry in the list of removals; vectors removed, and items changed or deleted, after an entry.
 
     Items after `last`, the highest that a cache has, are left out: it will read them anyway.
     """
-    newer = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id"
+    newer = "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? ORDER BY id"
     rows = connection.execute(newer, (namespace, after)).fetchall()
-    return rows[-1][0] if rows else after, list({item: None for _, item in rows if item <= last})
+    named = dict.fromkeys(each for _, each in rows)
+    items = [-each for each in named if -last <= each < 0]
+    return rows[-1][0] if rows else after, [each for each in named if each > 0], items
 
 
 def _ids_of(namespace: int) -> tuple[int, int]:
@@ -315,8 +310,8 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
     namespace, next_item, next_vector = space
     key = encode_key(write.key)
-    select = "SELECT id, updated_at, first_vector, vectors, texts FROM items WHERE namespace = ? AND key = ?"
-    old = connection.execute(select, (namespace, key)).fetchone()
+    select = "SELECT id, updated_at, first_vector, vectors, texts, created_at FROM items"
+    old = connection.execute(f"{select} WHERE namespace = ? AND key = ?", (namespace, key)).fetchone()
     if old is None and write.value is None:
         return
     low, moment = namespace << SHIFT, now()
@@ -324,23 +319,18 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
     expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * MINUTE)
     checksum = None if write.value is None else zlib.crc32(write.value.encode())
     settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors), bool(write.words), checksum)
-    item = low | next_item if old is None else old[0]
+    item, created, updated = low | next_item, moment, moment
     if old is not None:
+        # An update is later than what it updates, even within one tick of the clock.
+        item, created, updated = old[0], old[5], max(moment, old[1] + 1)
         _note_removal(connection, namespace, item, range(old[2], old[2] + old[3]))
     if write.value is None:
         connection.execute("DELETE FROM items WHERE id = ?", (item,))
-    elif old is not None:
-        connection.execute(
-            "UPDATE items SET value = ?, updated_at = ?, ttl_minutes = ?, expires_at = ?, paths = ?, "
-            "first_vector = ?, vectors = ?, texts = ?, checksum = ? WHERE id = ?",
-            # An update is later than what it updates, even within one tick of the clock.
-            (write.value, max(moment, old[1] + 1), *settings, item),
-        )
     else:
         connection.execute(
-            "INSERT INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
+            "REPLACE INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
             "paths, first_vector, vectors, texts, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (item, namespace, key, write.value, moment, moment, *settings),
+            (item, namespace, key, write.value, created, updated, *settings),
         )
     insert = "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)"
     connection.executemany(insert, ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)))

@@ -14,7 +14,7 @@ import numpy as np
 from langgraph.store.base import SearchOp
 
 from questbook.memory.store import rows
-from questbook.memory.store.arrays import Ids, Mask, Places, Scores, Vector
+from questbook.memory.store.arrays import Ids, Scores, Vector, find_ids
 from questbook.memory.store.filters import FilterMask, check_filter, matches
 from questbook.memory.store.namespace_cache import CachedNamespace, NamespaceCache
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow
@@ -172,8 +172,7 @@ class _Search:
                 for first in range(0, len(ids), _CHUNK):
                     yield from self._read([(item, None) for item in ids[first : first + _CHUNK]])
             else:
-                items = rows.items_of(self._connection, space)
-                yield from (Hit(item, None) for item in items if item.lives(self._batch.moment))
+                yield from self._rest([space], set())
 
     def _ranked(self, ranking: "_Ranking") -> Iterator[Hit]:
         size = max(10, min(_CHUNK, self._stop))
@@ -256,7 +255,8 @@ def _merge(part: _Candidates) -> tuple[Ids, Scores, Scores]:
         words = np.zeros(len(items), np.float32)
         having = np.flatnonzero(part.scores)
         ids, scores = part.words.ids[having], part.scores[having]
-        places, inside = _find_ids(items, ids)
+        # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
+        places, inside = find_ids(items, ids, np.argsort(items, kind="stable"))
         words[places[inside]] = scores[inside]
         items = np.concatenate([items, ids[~inside]])
         cosines = np.concatenate([cosines, np.full(int((~inside).sum()), np.nan, np.float32)])
@@ -265,13 +265,3 @@ def _merge(part: _Candidates) -> tuple[Ids, Scores, Scores]:
         mask = part.allowed.of(items)
         items, cosines, words = items[mask], cosines[mask], words[mask] if len(words) else words
     return items, cosines, words
-
-
-def _find_ids(ids: Ids, wanted: Ids) -> tuple[Places, Mask]:
-    """Return the places of wanted ids among ids, and which of them are there at all."""
-    if not len(ids):
-        return np.zeros(len(wanted), np.intp), np.zeros(len(wanted), np.bool_)
-    # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
-    order = np.argsort(ids, kind="stable")
-    places: Places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-    return places, ids[places] == wanted

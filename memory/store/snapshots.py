@@ -107,21 +107,17 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
             return None
         for file in (snapshot.path, ids):
             if _checksum(file) != described["sha256"][file.name]:
-                _log.warning("the snapshot %s is damaged; rows are read instead", file)
-                return None
+                raise ValueError(f"{file.name} is damaged")
         index = faiss.read_index(str(snapshot.path))
         vectors, items, alive = np.load(ids, allow_pickle=False)
-        removal, trained_for = int(described["mark"]), int(described["trained_for"] or 0)
-        probes = described["probes"]
+        removal, trained_for, probes = int(described["mark"]), int(described["trained_for"] or 0), described["probes"]
         rows = vectors_by_id(connection, list(map(int, probes)))  # as far as they are still there
-        same_rows = all(_digest(blob) == probes[str(number)] for number, blob in rows)
+        if len(vectors) != index.ntotal or any(_digest(blob) != probes[str(number)] for number, blob in rows):
+            raise ValueError("it is not of this database")
     except FileNotFoundError:
         return None
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         _log.warning("the snapshot %s cannot be read (%s); rows are read instead", snapshot.path, error)
-        return None
-    if not same_rows or len(vectors) != index.ntotal:
-        _log.warning("the snapshot %s is not of this database; rows are read instead", snapshot.path)
         return None
     return IndexContents(index, trained_for, vectors, items, alive.astype(np.bool_), removal)
 

@@ -3,8 +3,7 @@
 What is in RAM is a cache of the rows that can be dropped at any time. Up to `exact_limit` vectors it is `IndexFlatIP`,
 which compares a query with every vector. Above, it is `IndexIVFScalarQuantizer`, which compares it with the vectors of
 the lists nearest to it and holds a byte for each dimension, a quarter of the vector. Its cosines are approximate; those
-that count are computed again from the rows. Why an inverted file and not a graph: it reaches the recall that is
-promised, is built several times faster, and takes new vectors without becoming slower (docs/figures.md).
+that count are computed again from the rows.
 """
 
 import logging
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from questbook.memory.store import rows
-from questbook.memory.store.arrays import Ids, Mask, Places, Scores, Vector
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores, Vector, find_ids
 from questbook.memory.store.filters import FilterMask
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
@@ -136,15 +135,12 @@ class NamespaceVectors:
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
-        contents.removal, removed = rows.removed_vectors(connection, self._namespace, contents.removal)
+        contents.removal, removed, _ = rows.removals_after(connection, self._namespace, contents.removal)
         if not removed:
             return
-        ids = np.array(removed, np.int64)
-        places = np.searchsorted(contents.vectors, ids)
-        inside = places < len(contents.vectors)
-        places, ids = places[inside], ids[inside]
+        places, inside = find_ids(contents.vectors, np.array(removed, np.int64))
         alive = contents.alive.copy()  # a search that runs right now keeps the old one
-        alive[places[contents.vectors[places] == ids]] = False
+        alive[places[inside]] = False
         contents.alive = alive
 
     def _append(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
@@ -324,8 +320,7 @@ def _read_cosines(connection: sqlite3.Connection, vectors: Ids, query: Vector, c
     sound = [row for row in rows.vectors_by_id(connection, vectors.tolist()) if _is_sound(row[1], len(query))]
     if not sound:
         return cosines
-    order = np.argsort(vectors)
-    places = order[np.searchsorted(vectors, [number for number, _ in sound], sorter=order)]
+    places, _ = find_ids(vectors, np.array([number for number, _ in sound], np.int64), np.argsort(vectors))
     exact = cosines.copy()
     exact[places] = np.frombuffer(b"".join([blob for _, blob in sound]), "<f4").reshape(-1, len(query)) @ query
     return exact

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores, find_ids
 from questbook.memory.store.filters import FilterMask
-from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal, namespace_mark
+from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, namespace_mark, removals_after
 from questbook.memory.text.bm25 import word_rarity, word_weight
 from questbook.memory.text.words import stem_words
 
@@ -80,7 +80,7 @@ class Postings:
             self._clear()
         else:
             last = int(self._ids[-1]) if len(self._ids) else 0
-            self._removal, changed = changed_items(connection, self._namespace, self._removal, last)
+            self._removal, _, changed = removals_after(connection, self._namespace, self._removal, last)
             self._read_again(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
@@ -161,11 +161,8 @@ class Postings:
             counted[item] = counted.get(item, 0.0) + self._weights[column]
         items = np.fromiter(counted, np.int64, len(counted))
         counts = np.fromiter(counted.values(), np.float32, len(counted))
-        places = np.searchsorted(self._ids, items)
-        if len(items) and (places[-1] >= len(self._ids) or (self._ids[places] != items).any()):
-            known = np.isin(items, self._ids)
-            places, counts = places[known], counts[known]
-        return Posting(places.astype(np.int32), counts)
+        places, known = find_ids(self._ids, items)
+        return Posting(places[known].astype(np.int32), counts[known])
 
 
 def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> list[Scores]:
