@@ -1,7 +1,6 @@
 """build_agent: the machine that keeps the notebooks it is given."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -133,22 +132,13 @@ def _build(
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
-    node = partial(Node[Any], context=context.of)
-    upkeep = partial(node, upkeep=True)
-    builder.add_node("begin", node(nodes.begin))
+    builder.add_steps(nodes.begin)
     for mode in spec.all_modes():
         action, metadata = (nodes.fill, ASKS) if mode.fills else (nodes.respond, ANSWERS)
-        builder.add_node(mode.name, node(action), metadata=metadata)
-    builder.add_node("recall", node(nodes.recall))
-    if spec.has_tools:
-        builder.add_node("use_tools", node(nodes.use_tools))
-    if spec.kept:
-        builder.add_node("update_pages", upkeep(update_pages))
-    builder.add_node("remember", upkeep(remember))
-    if spec.facts:
-        builder.add_node("learn", upkeep(learn))
-        builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense()))
+        builder.add_node(mode.name, Node(action, context.of), metadata=metadata)
+    builder.add_steps(nodes.recall, *([nodes.use_tools] if spec.has_tools else []))
+    noting: list[Any] = [learn, reflect] if spec.facts else []
+    builder.add_steps(*([update_pages] if spec.kept else []), remember, *noting, condense(), upkeep=True)
     _add_edges(builder, spec, context)
     return builder
 

@@ -1,7 +1,6 @@
 """The companion: a personal assistant that answers with a memory of its own, and edits it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.messages import ToolMessage
@@ -15,7 +14,7 @@ from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, upkeep_edge
 from questbook.graphs.turn.facts import learn
-from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
+from questbook.graphs.turn.node import ANSWERS, Machine, context_or_none
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls
@@ -58,19 +57,14 @@ def build_graph(
     """
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
     context = context_of(extras) if any(extras) else CompanionContext
-    node = partial(Node[CompanionContext], context=context.of)
-    upkeep = partial(node, upkeep=True)
     builder: Machine[CompanionState, CompanionContext] = Machine(
         CompanionState, context_schema=context, input_schema=TurnInput
     )
 
-    builder.add_node("recall", node(recall))
-    builder.add_node("respond", node(respond), metadata=ANSWERS)
-    builder.add_node("use_tools", node(use_tools))
-    builder.add_node("remember", upkeep(remember))
-    builder.add_node("learn", upkeep(learn))
-    builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense()))
+    builder.add_steps(recall)
+    builder.add_steps(respond, speaks=ANSWERS)
+    builder.add_steps(use_tools)
+    builder.add_steps(remember, learn, reflect, condense(), upkeep=True)
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_edge("recall", "respond")

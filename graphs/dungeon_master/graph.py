@@ -1,7 +1,6 @@
 """The dungeon master: an interview that writes the character, then a quest that remembers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
@@ -19,7 +18,7 @@ from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, upkeep_edge
-from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
@@ -57,18 +56,13 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     if twice := [name for name in names if names.count(name) > 1]:
         raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}. Give yours another one.")
     context = context_of(own) if own else Context
-    node = partial(Node[Context], context=context.of)
-    upkeep = partial(node, upkeep=True)
     builder: Machine[DungeonState, Context] = Machine(DungeonState, context_schema=context, input_schema=TurnInput)
 
-    builder.add_node("build_character", node(build_character), metadata=ASKS)
-    builder.add_node("recall", node(recall))
-    builder.add_node("run_quest", node(run_quest), metadata=ANSWERS)
-    builder.add_node("roll_dice", node(roll_dice))
-    builder.add_node("update_state", upkeep(update_state))
-    builder.add_node("remember", upkeep(remember))
-    builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
+    builder.add_steps(build_character, speaks=ASKS)
+    builder.add_steps(recall)
+    builder.add_steps(run_quest, speaks=ANSWERS)
+    builder.add_steps(roll_dice)
+    builder.add_steps(update_state, remember, reflect, condense(prompts.CONDENSE, noted_facts), upkeep=True)
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", "remember"])

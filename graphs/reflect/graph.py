@@ -14,7 +14,7 @@ from langgraph.graph import END, START
 from questbook.graphs.reflect.nodes import NODES, ends_on_failure
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
 from questbook.graphs.settings import ReflectContext
-from questbook.graphs.turn.node import Machine, Node
+from questbook.graphs.turn.node import Machine
 
 
 def route_start(state: ReflectState) -> Literal["note", "gather"]:
@@ -40,9 +40,7 @@ def build_graph() -> Machine[ReflectState, ReflectContext]:
         ReflectState, context_schema=ReflectContext, input_schema=ReflectInput
     )
 
-    for name, node in NODES.items():
-        builder.add_node(name, Node[ReflectContext](ends_on_failure(node), context=ReflectContext.of))
-
+    builder.add_steps(*map(ends_on_failure, NODES))
     builder.add_conditional_edges(START, route_start, ["note", "gather"])
     for node, route, others in (
         ("note", route_noted, ["note", "gather"]),

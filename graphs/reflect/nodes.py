@@ -27,7 +27,7 @@ from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
-from questbook.graphs.turn.turn import head_of, public_turns
+from questbook.graphs.turn.turn import head_of, public_turns, turn_records
 from questbook.memory.facts.reflection import (
     Backlog,
     Evidence,
@@ -214,17 +214,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
 
 async def noted_through(store: BaseStore, context: Settings, timeline: Timeline, turns: range) -> int:
     """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none."""
-    return max(await _records_of(store, context, timeline, turns, NOTED), default=0)
-
-
-async def _records_of(
-    store: BaseStore, context: Settings, timeline: Timeline, turns: Iterable[int], kind: str
-) -> dict[int, JSON]:
-    """Return the records of one kind that a timeline's turns have, by turn."""
-    namespace = context.campaign_namespace(kind)
-    keys = {turn: record_key(branch_of(timeline, turn), turn, kind.removesuffix("s")) for turn in turns}
-    found = await asyncio.gather(*(store.aget(namespace, key, refresh_ttl=False) for key in keys.values()))
-    return {turn: record.value for turn, record in zip(keys, found, strict=True) if record is not None}
+    return max(await turn_records(store, context, timeline, turns, NOTED), default=0)
 
 
 async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
@@ -239,7 +229,7 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
     due = range(max(state.note_from, state.turn - MOST_TURNS, 1), state.turn + 1)
     done = await noted_through(store, context, state.timeline, due)
-    records = await _records_of(store, context, state.timeline, due[max(0, done + 1 - due.start) :], "exchanges")
+    records = await turn_records(store, context, state.timeline, due[max(0, done + 1 - due.start) :])
     turns = public_turns(turn_of(turn, record) for turn, record in records.items())
     if not turns:
         return update
@@ -330,4 +320,4 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
     return sorted(matches, key=lambda item: (-shared[item.key], item.key))[:_SIMILAR_READ]
 
 
-NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
+NODES = (note, gather, question, retrieve, conclude, write)

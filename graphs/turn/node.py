@@ -29,6 +29,7 @@ from questbook.graphs.turn.run_guard import GuardedGraph
 from questbook.graphs.turn.scope import run_thread, settings_of
 from questbook.memory.store.any_store import timed
 from questbook.memory.sync import run_sync
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -120,6 +121,14 @@ class _Branch(BranchSpec):
 
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
     """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
+
+    def add_steps(
+        self, *steps: Callable[[Any, Runtime[Any]], Awaitable[Any]], upkeep: bool = False, speaks: JSON | None = None
+    ) -> None:
+        """Add a node for each function, under its name; `speaks` says whether it `ASKS` or `ANSWERS` the person."""
+        context: Any = self.context_schema
+        for step in steps:
+            self.add_node(step.__name__, Node(step, context.of, upkeep=upkeep), metadata=speaks)
 
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
         """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
