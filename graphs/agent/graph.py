@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
@@ -18,7 +17,7 @@ from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import has_calls, tools_from
+from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
 from questbook.graphs.turn.turn import check_start
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
@@ -52,8 +51,7 @@ def route_tools(state: StateT) -> str:
 
 def route_again(state: StateT) -> str:
     """Ask the model again while results come last, unless the person is handed over."""
-    again = isinstance(state.messages[-1], ToolMessage) and not state.handover
-    return state.mode if again else route_answered(state)
+    return state.mode if has_results(state) and not state.handover else route_answered(state)
 
 
 def route_answered(state: StateT) -> str:

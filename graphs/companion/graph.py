@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import ToolMessage
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
@@ -17,7 +16,7 @@ from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, Machine, context_or_none
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import has_calls
+from questbook.graphs.turn.tool_calls import has_calls, has_results
 from questbook.graphs.turn.turn import check_start
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
@@ -30,16 +29,6 @@ def route_start(state: CompanionState) -> Literal["recall"]:
     """Begin a turn."""
     check_start(state, CompanionContext)  # before any node has run: what is refused leaves the state untouched
     return "recall"
-
-
-def route_tools(state: CompanionState) -> Literal["use_tools", "remember"]:
-    """Run the tools that the model called; a reply without such a call ends the person's wait."""
-    return "use_tools" if has_calls(state) else "remember"
-
-
-def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
-    """Ask the model again while results come last; `use_tools` puts the reply behind them when the turn is over."""
-    return "respond" if isinstance(state.messages[-1], ToolMessage) else "remember"
 
 
 def route_remembered(state: CompanionState) -> str:
@@ -68,8 +57,10 @@ def build_graph(
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_edge("recall", "respond")
-    builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
-    builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
+    edge = builder.add_conditional_edges
+    edge("respond", lambda state: "use_tools" if has_calls(state) else "remember", ["use_tools", "remember"])
+    # `use_tools` puts the reply behind the results when the turn is over.
+    edge("use_tools", lambda state: "respond" if has_results(state) else "remember", ["respond", "remember"])
     builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
     builder.add_conditional_edges("learn", upkeep_edge(CompanionContext, reflects=True), ["reflect", "condense", END])
     builder.add_conditional_edges("reflect", _UPKEEP, ["condense", END])

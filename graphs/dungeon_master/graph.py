@@ -35,11 +35,6 @@ def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     return "recall" if state.character.complete else "build_character"
 
 
-def route_after_interview(state: DungeonState) -> Literal["recall", "remember"]:
-    """Open the quest in the same turn once the character is complete; else the turn ends as every turn does."""
-    return "recall" if state.character.complete else "remember"
-
-
 def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
     """Roll the dice that the model asked for; a reply without such a call ends the player's wait."""
     return "roll_dice" if has_calls(state) else "update_state"
@@ -65,7 +60,9 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_steps(update_state, remember, reflect, condense(prompts.CONDENSE, noted_facts), upkeep=True)
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
-    builder.add_conditional_edges("build_character", route_after_interview, ["recall", "remember"])
+    builder.add_conditional_edges(  # the quest opens in the same turn
+        "build_character", lambda state: "recall" if state.character.complete else "remember", ["recall", "remember"]
+    )
     builder.add_edge("recall", "run_quest")
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
     builder.add_edge("roll_dice", "run_quest")

@@ -91,17 +91,17 @@ class Guard:
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
         """Ask the model; yield the text that may leave, "" for a piece that may not."""
-        self.text = ""
-        async with aclosing(self._answer(model, messages, config)) as texts:
-            async for text in texts:
-                yield text
-        if self.problem not in ("", LENGTH) and (more := self.again(self.problem, self.text)):
-            self.problem = ""
-            if self.text:
-                yield self._leave(f"{CUT}\n\n")
+        self.text, more = "", list[BaseMessage]()
+        for again in (True, False):
             async with aclosing(self._answer(model, [*messages, *more], config)) as texts:
                 async for text in texts:
                     yield text
+            more = self.again(self.problem, self.text) if again and self.problem not in ("", LENGTH) else []
+            if not more:
+                break
+            self.problem = ""
+            if self.text:
+                yield self._leave(f"{CUT}\n\n")
         if self.problem and (self.text or self.problem != LENGTH):
             yield self._leave(CUT)
 
@@ -234,10 +234,9 @@ async def _stream(
     try:
         while True:
             async with asyncio.timeout(patience):
-                try:
-                    piece = await anext(pieces)
-                except StopAsyncIteration:
+                if (new := await anext(pieces, None)) is None:
                     break
+                piece = new
     except Exception as error:  # every provider has its own errors; each is raised again as one line
         raise explain(error, name) from error
     finally:

@@ -127,29 +127,28 @@ def error_line(text: str) -> str:
     return line if line.endswith((".", "!", "?", "…")) else line + "."
 
 
+_STATUSES = {
+    # No quote here: what the provider says about a wrong key quotes the key.
+    401: f"did not accept the key (HTTP 401). Check {{key}}, or {GO_OFFLINE}",
+    402: "wants to be paid (HTTP 402): {quote}",
+    403: f"does not let this key use the model ({{quote}}) (HTTP 403). Check {{key}}, or {GO_OFFLINE}",
+    404: "does not exist for this provider or key (HTTP 404): {quote}. Check the name{and_url}",
+    408: "took too long (HTTP 408). Try again",
+    429: "has had too many requests (HTTP 429). {wait}",
+    504: "took too long (HTTP 504). Try again",
+}
+_NO_QUOTA = f"has no quota left (HTTP 429): {{quote}}. Check the plan, or {GO_OFFLINE}"
+_TROUBLE = "has trouble of its own (HTTP {status}): {quote}. Try again later"
+
+
 def _explain_status(status: int, error: BaseException, model: str) -> tuple[str, bool]:
-    quote = _quote(error)
+    quote, url = _quote(error), base_url()[0]
+    text = _STATUSES.get(status, _TROUBLE if status >= 500 else "rejected the request (HTTP {status}): {quote}")
+    if status == 429 and "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
+        text = _NO_QUOTA
+    about = {"key": key_variable(model) or "the provider's API key", "and_url": f" and {url}" if url else ""}
     fatal = 400 <= status < 500 and status not in _WORTH_RETRYING
-    if status in (401, 403):
-        variable = key_variable(model) or "the provider's API key"
-        # No quote here: what the provider says about a wrong key quotes the key.
-        what = "did not accept the key" if status == 401 else f"does not let this key use the model ({quote})"
-        return f"{what} (HTTP {status}). Check {variable}, or {GO_OFFLINE}", fatal
-    if status == 402:
-        return f"wants to be paid (HTTP 402): {quote}", fatal
-    if status == 404:
-        variable = base_url()[0]
-        where = f" and {variable}" if variable else ""
-        return f"does not exist for this provider or key (HTTP 404): {quote}. Check the name{where}", fatal
-    if status in (408, 504):
-        return f"took too long (HTTP {status}). Try again", fatal
-    if status == 429:
-        if "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
-            return f"has no quota left (HTTP 429): {quote}. Check the plan, or {GO_OFFLINE}", fatal
-        return f"has had too many requests (HTTP 429). {_wait(error)}", fatal
-    if status >= 500:
-        return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal
-    return f"rejected the request (HTTP {status}): {quote}", fatal
+    return text.format(status=status, quote=quote, wait=_wait(error), **about), fatal
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

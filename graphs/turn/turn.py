@@ -4,7 +4,6 @@ A private turn is one whose person asked that it not be remembered. Its words ar
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 
-import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
@@ -24,7 +23,7 @@ from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failur
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import get_values, put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
 from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
@@ -171,9 +170,9 @@ async def turn_records(
 ) -> dict[int, JSON]:
     """Return the records of one kind that turns of a timeline have, by turn, in their order."""
     namespace = settings.campaign_namespace(kind)
-    keys = {turn: record_key(branch_of(timeline, turn), turn, kind.removesuffix("s")) for turn in turns}
-    found = await asyncio.gather(*(store.aget(namespace, key, refresh_ttl=False) for key in keys.values()))
-    return {turn: record.value for turn, record in zip(keys, found, strict=True) if record is not None}
+    places = {t: (namespace, record_key(branch_of(timeline, t), t, kind.removesuffix("s"))) for t in turns}
+    found = await get_values(store, [*places.values()])
+    return {turn: dict(found[place]) for turn, place in places.items() if place in found}
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
