@@ -10,22 +10,11 @@ from typing import Any
 
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 
-KEY_VARIABLES = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
+_REGULAR = "anthropic azure_openai cohere deepseek fireworks groq nvidia openai openrouter together upstage xai"
+KEY_VARIABLES = {provider: f"{provider.upper()}_API_KEY" for provider in _REGULAR.split()} | {
     "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
     "mistralai": "MISTRAL_API_KEY",
-    "nvidia": "NVIDIA_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
     "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "upstage": "UPSTAGE_API_KEY",
-    "xai": "XAI_API_KEY",
 }
 """Environment variable of each provider's key. Others work too; their error messages only say less."""
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")

@@ -7,7 +7,7 @@ store says. The channel goes back to 0 only after a reflection's writes.
 import logging
 import uuid
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -15,7 +15,6 @@ from langgraph.runtime import Runtime
 from questbook.graphs.reflect.background import NoBackgroundError, queue_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.nodes import MOST_TURNS, backlog_of, noted_through
-from questbook.graphs.settings import MachineContext, NotingContext
 from questbook.graphs.turn import facts
 from questbook.graphs.turn.api_server import DURABILITY
 from questbook.graphs.turn.node import GaveWay
@@ -29,11 +28,9 @@ from questbook.types import JSON
 _AGAIN = 5
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
-ContextT = TypeVar("ContextT", bound=MachineContext)
-NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
-async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
+async def reflect(state: ReflectingState, runtime: Runtime[Any]) -> JSON:
     """Reflect, or have it done in the background; if it fails, a notice says so."""
     notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
@@ -60,7 +57,7 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
-async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
+async def learn(state: FactState, runtime: Runtime[Any]) -> JSON:
     """Note what the turns taught that are not noted yet: now, or in the background, as the setting `noting` says.
 
     There a run of `reflect` notes it and reflects on it, and `facts_through` follows next turn. Where there is no
@@ -106,7 +103,7 @@ def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
     return fields | given
 
 
-async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
+async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Any]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -82,19 +82,15 @@ class Spec:
         is_name = isinstance(self.name, str) and bool(self.name.strip()) and ":" not in self.name
         is_model = model is None or (isinstance(model, str | BaseChatModel) and model != "")
         is_policy = buffer is None or (isinstance(buffer, BufferPolicy) and not isinstance(buffer, type))
-        for fits, argument, value, expected in (
-            (is_name, "name", self.name, "a name without a colon, such as 'desk'"),
-            (is_model, "model", model, "a chat model, or its name, such as 'openai:gpt-4.1-mini'"),
-            (are_names(tools), "remember_tools", tools, "names of tools, such as ['search_web']"),
-            (isinstance(self.recall, Recall | None), "recall", self.recall, "Recall(…), such as Recall(tokens=400)"),
-            (is_policy, "buffer", buffer, "a buffer policy, such as LastTurns(6)"),
-            (not isinstance(pages, type | Notebook), "notebooks", pages, "a list of classes, such as [MyNotebook]"),
-        ):
-            if not fits:
-                raise DeclarationError(f"{argument}: got {value!r:.80}; expected {expected}.")
+        expect(is_name, "name", self.name, "a name without a colon, such as 'desk'")
+        expect(is_model, "model", model, "a chat model, or its name, such as 'openai:gpt-4.1-mini'")
+        expect(are_names(tools), "remember_tools", tools, "names of tools, such as ['search_web']")
+        expect(isinstance(self.recall, Recall | None), "recall", self.recall, "Recall(…), such as Recall(tokens=400)")
+        expect(is_policy, "buffer", buffer, "a buffer policy, such as LastTurns(6)")
+        expect(not isinstance(pages, type | Notebook), "notebooks", pages, "a list of classes, such as [MyNotebook]")
         check_declarations(self.notebooks)
-        if not isinstance(self.shared, tuple) or not all(isinstance(page, type) for page in self.shared):
-            raise DeclarationError(f"shared: got {self.shared!r:.80}; expected a list of the notebooks, or nothing.")
+        are_classes = isinstance(self.shared, tuple) and all(isinstance(page, type) for page in self.shared)
+        expect(are_classes, "shared", self.shared, "a list of the notebooks, or nothing")
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:
                 clash = f"every agent has something called {channel!r} already. Set its CHANNEL to another name."
@@ -129,6 +125,12 @@ class Spec:
         settings.APP = self.app
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
+
+
+def expect(fits: bool, argument: str, value: object, expected: str) -> None:
+    """Refuse an argument of an agent that does not fit, by a DeclarationError."""
+    if not fits:
+        raise DeclarationError(f"{argument}: got {value!r:.80}; expected {expected}.")
 
 
 def declare(check: Callable[..., None], *about: Any) -> None:
@@ -226,12 +228,6 @@ async def remember(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     return {**update, **published, "notices": [*update.get("notices", []), *published.get("notices", [])]}
 
 
-class _Noted(NamedTuple):
-    channels: list[str]
-    last: int
-    notes: Notes[Notebook]
-
-
 async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them (`take_notes`, `catching_up`).
 
@@ -240,11 +236,11 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1
 
-    async def ask(shown: list[Turn]) -> _Noted:
+    async def ask(shown: list[Turn]) -> tuple[list[str], int, Notes[Notebook]]:
         last = state.turn if len(shown) == len(turns) else shown[-1]["turn"]  # private turns need no notes
         channels = [name for name in due if state.noted.get(name, 0) < last]
         pages: list[Notebook] = [getattr(state, name) for name in channels]
-        return _Noted(channels, last, await take_notes(pages, update_prompt(state, channels, shown), context))
+        return channels, last, await take_notes(pages, update_prompt(state, channels, shown), context)
 
     with catching_up(state, "update_pages", f"The pages ({', '.join(due)}) were not updated") as failure:
         turns = await turns_to_note(state, runtime, first)
