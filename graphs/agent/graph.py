@@ -1,6 +1,7 @@
 """build_agent: the machine that keeps the notebooks it is given."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -33,15 +34,6 @@ StateT = TypeVar("StateT", bound=AgentState)
 def route_mode(state: StateT) -> str:
     """Go into the turn's mode: an interview, or an answer with what is recalled for it."""
     return state.mode if state.SPEC.named(state.mode).fills else "recall"
-
-
-def route_filled(interview: str) -> Callable[[StateT], str]:
-    """End the turn, or go on in it: an interview that is over has set the next mode."""
-
-    def route(state: StateT) -> str:
-        return "remember" if state.mode == interview else route_mode(state)
-
-    return route
 
 
 def route_tools(state: StateT) -> str:
@@ -153,8 +145,10 @@ def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentC
 
     edge(START, route_start, ["begin"])
     edge("begin", route_mode, [*interviews, "recall"])
-    for mode in interviews:
-        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
+    for mode in interviews:  # one that is over has set the next mode
+        others = [other for other in interviews if other != mode]
+        ends = partial(lambda mode, state: "remember" if state.mode == mode else route_mode(state), mode)
+        edge(mode, ends, [*others, "recall", "remember"])
     edge("recall", lambda state: state.mode, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])

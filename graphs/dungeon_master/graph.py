@@ -8,7 +8,7 @@ from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.context import Context, context_of
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.facts import noted_facts, remember
 from questbook.graphs.dungeon_master.interview import build_character
@@ -50,7 +50,7 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     names = [*_OWN_TOOLS, *(tool.name for tool in own)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}. Give yours another one.")
-    context = context_of(own) if own else Context
+    context: Any = type("Context", (Context,), {"TOOLS": tuple(own)}) if own else Context
     builder: Machine[DungeonState, Context] = Machine(DungeonState, context_schema=context, input_schema=TurnInput)
 
     builder.add_steps(build_character, speaks=ASKS)

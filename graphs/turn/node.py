@@ -163,8 +163,8 @@ def context_or_none() -> Any:
 
 def speaking_nodes(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> dict[str, str]:
     """Return the nodes in which the model speaks to the person, each with how: "asks" or "answers"."""
-    nodes = {name: (node.metadata or {}).get(SPEAKS) for name, node in graph.builder.nodes.items()}
-    return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
+    nodes = graph.builder.nodes.items()
+    return {name: str(how) for name, node in nodes if (how := (node.metadata or {}).get(SPEAKS))}
 
 
 def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:

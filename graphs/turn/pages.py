@@ -110,17 +110,15 @@ class Spec:
         the default of the setting `model`; a chat model is used whatever the setting says. `defaults` are those of
         other settings of `base`, by name.
         """
-        about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"
-        campaign = Annotated[str, AfterValidator(partial(own_name, own=own))]
-        campaign_field = Field(default=own, max_length=200, description=about["campaign"])
-        fields: dict[str, Any] = {"campaign": (campaign, campaign_field)}
-        for name, value in (defaults or {}).items():
+        values = {"campaign": own, **(defaults or {})}
+        if model is not None:
+            values["model"] = model if isinstance(model, str) else getattr(model, "model_name", type(model).__name__)
+        fields: dict[str, Any] = {}
+        for name, value in values.items():
             fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))
             fields[name][1].default = value
-        if model is not None:
-            label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
-            fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
+        fields["campaign"] = (Annotated[str, AfterValidator(partial(own_name, own=own))], fields["campaign"][1])
         settings = create_model("AgentContext", __base__=base, __module__=__name__, **fields)
         settings.APP = self.app
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
