@@ -19,7 +19,6 @@ from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pa
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
-from questbook.graphs.turn.turn import check_start
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
@@ -134,16 +133,12 @@ def _build(
 
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
-    def route_start(state: StateT) -> str:
-        check_start(state, context)  # before any node has run: what is refused leaves the state untouched
-        return "begin"
-
     edge = builder.add_conditional_edges
     interviews = [mode.name for mode in spec.all_modes() if mode.fills]
     answers = [mode.name for mode in spec.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if spec.kept else ["remember"]
 
-    edge(START, route_start, ["begin"])
+    builder.add_edge(START, "begin")
     edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:  # one that is over has set the next mode
         others = [other for other in interviews if other != mode]

@@ -1,7 +1,7 @@
 """The companion: a personal assistant that answers with a memory of its own, and edits it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
@@ -17,18 +17,11 @@ from questbook.graphs.turn.node import ANSWERS, Machine, context_or_none
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, has_results
-from questbook.graphs.turn.turn import check_start
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
 from questbook.types import JSON
 
 _UPKEEP = upkeep_edge(CompanionContext)
-
-
-def route_start(state: CompanionState) -> Literal["recall"]:
-    """Begin a turn."""
-    check_start(state, CompanionContext)  # before any node has run: what is refused leaves the state untouched
-    return "recall"
 
 
 def route_remembered(state: CompanionState) -> str:
@@ -55,7 +48,7 @@ def build_graph(
     builder.add_steps(use_tools)
     builder.add_steps(remember, learn, reflect, condense(), upkeep=True)
 
-    builder.add_conditional_edges(START, route_start, ["recall"])
+    builder.add_edge(START, "recall")
     builder.add_edge("recall", "respond")
     edge = builder.add_conditional_edges
     edge("respond", lambda state: "use_tools" if has_calls(state) else "remember", ["use_tools", "remember"])

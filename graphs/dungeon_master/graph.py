@@ -22,7 +22,7 @@ from questbook.graphs.turn.node import ANSWERS, ASKS, Machine
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start, open_turn
+from questbook.graphs.turn.turn import open_turn
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -31,7 +31,6 @@ _OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     """Begin a turn: a complete character switches the game from interview to quest."""
-    check_start(state, Context)  # before any node has run: what is refused leaves the state untouched
     return "recall" if state.character.complete else "build_character"
 
 

@@ -197,13 +197,10 @@ async def ask(
     that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`. A call of an
     offered tool that came as text is one of the answer's calls, and not of its text.
 
-    `tools` (in the OpenAI function format) are those that are bound to the model; its name, `model_name`, is for error
-    messages. `timeout` limits, in seconds, the wait for each piece, with the provider's retries; None: the
-    model's own does, which counts for each try. The guard judges the answer while it comes; one that it has ended has
-    the text that has left, and no calls beside a text. None: only its length is limited.
-
-    Raises:
-        ModelError: The model refused, failed, or said nothing twice.
+    `tools` (in the OpenAI function format) are those that are bound to the model; `model_name` is for error messages.
+    `timeout` limits, in seconds, the wait for each piece; None: the model's own does, which counts for each try. An
+    answer that the guard has ended has the text that has left, and no calls beside a text; without a guard only the
+    length is limited. A ModelError says that the model refused, failed, or said nothing twice.
     """
     guard = guard or Guard()
     guard.offer(tools)

@@ -93,18 +93,19 @@ def explain(error: BaseException, model: str) -> ModelError:
         what = f"takes no prompt as long as this one ({_quote(error)})"
         remedy = "Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window"
         return PromptTooLongError(error_line(f"{model[:80]} {what}. {remedy}"))
+    fatal = status is not None and 400 <= status < 500 and status not in _WORTH_RETRYING
     if status is not None:
-        message, fatal = _explain_status(status, error, model)
+        message = _explain_status(status, error, model)
     elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
-        message, fatal = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)", False
+        message = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)"
     elif _CUT.search(names):
-        message, fatal = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again", False
+        message = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again"
     elif _UNREACHABLE.search(names):
         variable = base_url()[0] if key_variable(model) in ("OPENAI_API_KEY", "") else ""
         check = f"the network and {variable}" if variable else "the network"
-        message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}", False
+        message = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}"
     else:
-        message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
+        message = f"failed with {type(error).__name__}: {_quote(error)}"
     return (FatalModelError if fatal else ModelError)(error_line(f"{model[:80]} {message}"))
 
 
@@ -130,14 +131,13 @@ _NO_QUOTA = f"has no quota left (HTTP 429): {{quote}}. Check the plan, or {GO_OF
 _TROUBLE = "has trouble of its own (HTTP {status}): {quote}. Try again later"
 
 
-def _explain_status(status: int, error: BaseException, model: str) -> tuple[str, bool]:
+def _explain_status(status: int, error: BaseException, model: str) -> str:
     quote, url = _quote(error), base_url()[0]
     text = _STATUSES.get(status, _TROUBLE if status >= 500 else "rejected the request (HTTP {status}): {quote}")
     if status == 429 and "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
         text = _NO_QUOTA
     about = {"key": key_variable(model) or "the provider's API key", "and_url": f" and {url}" if url else ""}
-    fatal = 400 <= status < 500 and status not in _WORTH_RETRYING
-    return text.format(status=status, quote=quote, wait=_wait(error), **about), fatal
+    return text.format(status=status, quote=quote, wait=_wait(error), **about)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

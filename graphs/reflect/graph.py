@@ -7,7 +7,7 @@ Where the model or the store fails, the run ends there, and the next one begins 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from langgraph.graph import END, START
 
@@ -15,11 +15,6 @@ from questbook.graphs.reflect.nodes import NODES, ends_on_failure
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
 from questbook.graphs.settings import ReflectContext
 from questbook.graphs.turn.node import Machine
-
-
-def route_start(state: ReflectState) -> Literal["note", "gather"]:
-    """Note facts first, if that is asked for."""
-    return "note" if state.note_from else "gather"
 
 
 def route_noted(state: ReflectState) -> str:
@@ -41,7 +36,7 @@ def build_graph() -> Machine[ReflectState, ReflectContext]:
     )
 
     builder.add_steps(*map(ends_on_failure, NODES))
-    builder.add_conditional_edges(START, route_start, ["note", "gather"])
+    builder.add_conditional_edges(START, lambda state: "note" if state.note_from else "gather", ["note", "gather"])
     for node, route, others in (
         ("note", route_noted, ["note", "gather"]),
         ("gather", lambda state: "question" if state.facts else END, ["question"]),

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
@@ -22,6 +23,7 @@ from langgraph.graph._branch import BranchSpec
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import api_server
 from questbook.graphs.turn.channels import is_edit
@@ -112,6 +114,21 @@ class Edge(Runnable[Any, str]):
         return self.invoke(input, config, **kwargs)
 
 
+def _checked(route: Callable[[Any], str], settings_class: type[Settings], state: Any) -> str:
+    """Begin a turn; settings that are not the thread's are refused, and a last message that cannot be played."""
+    settings = settings_of_run(settings_class, state) or settings_class.of()
+    if not state.messages or not isinstance(state.messages[-1], HumanMessage):
+        problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
+        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
+    text = state.messages[-1].text
+    if not text.strip():
+        raise InputError("The message is blank. Say something.")
+    if len(text) > settings.max_message_chars:
+        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
+        raise InputError(f"The message has {len(text):,} characters; {most}")
+    return route(state)
+
+
 class _Branch(BranchSpec):
     """LangGraph's branch, which gives its edge the way to read the state: reading takes as long as a short node."""
 
@@ -135,6 +152,8 @@ class Machine(StateGraph[StateT, ContextT, Any, StateT]):
         node = getattr(self.nodes.get(source), "runnable", None)
         starts = source == START and hasattr(self.state_schema, "is_repeated")
         only = path_map[0] if len(path_map) == 1 and not starts else None
+        if starts and self.context_schema:  # before any node has run: what is refused leaves the state untouched
+            path = partial(_checked, path, self.context_schema)
         edge = Edge(path, upkeep=getattr(node, "upkeep", False), starts=starts, only=only)
         super().add_conditional_edges(source, edge, [*path_map, "condense"] if starts else path_map)
         self.branches[source] |= {name: _Branch(*branch) for name, branch in self.branches[source].items()}

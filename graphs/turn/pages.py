@@ -113,7 +113,8 @@ class Spec:
         own = f"agent:{self.name}"
         values = {"campaign": own, **(defaults or {})}
         if model is not None:
-            values["model"] = model if isinstance(model, str) else getattr(model, "model_name", type(model).__name__)
+            label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
+            values["model"] = label
         fields: dict[str, Any] = {}
         for name, value in values.items():
             fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))

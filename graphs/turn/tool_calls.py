@@ -129,7 +129,9 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
     result = answer(call, " ".join([kept, *notes, *problems]), ok=False)
-    return PageEdit(edited, result, notes, " ".join([kept, *_without_secrets(problems, type(page))]))
+    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
+    secret = ["A secret did not fit."] if len(public) < len(problems) else []
+    return PageEdit(edited, result, notes, " ".join([kept, *public, *secret]))
 
 
 def edit_pages(
@@ -171,11 +173,6 @@ def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> Pag
 def _no_such_tool(call: Call, known: Sequence[str]) -> str:
     only = "the only one is" if len(known) == 1 else "there are"
     return f"There is no tool {call.name!r:.60}; {only} {', '.join(known)}."
-
-
-def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
-    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
-    return public if len(public) == len(problems) else [*public, "A secret did not fit."]
 
 
 class TurnTools(ABC):

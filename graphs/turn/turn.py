@@ -8,15 +8,13 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable
 
-from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.errors import InputError, PastUnknownError
+from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
-from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.scope import HEAD, SettingsT, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, opener_of, turn_of
@@ -35,23 +33,6 @@ CLOCK = "clock"  # what a notice names as its node if the computer's clock went 
 FORGOTTEN = "[forgotten]"  # what a record says in the place of words that are not kept, or no longer
 PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
 """What a tool answers that would note something of a private turn."""
-
-
-def check_start(state: TurnState, settings_class: type[Settings]) -> None:
-    """Refuse, in an edge, settings that are not the thread's, and a last message that cannot be played.
-
-    That is one which is no player's, says nothing, or is too long: an InputError says so.
-    """
-    settings = settings_of_run(settings_class, state) or settings_class.of()
-    if not state.messages or not isinstance(state.messages[-1], HumanMessage):
-        problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
-        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
-    text = state.messages[-1].text
-    if not text.strip():
-        raise InputError("The message is blank. Say something.")
-    if len(text) > settings.max_message_chars:
-        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
-        raise InputError(f"The message has {len(text):,} characters; {most}")
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
