@@ -47,11 +47,9 @@ class AgentSpec(Spec):
     """The parts of an agent."""
 
     instructions: str = ""  # instructions to the model in every mode
-    # What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
-    modes: Sequence[Mode] = ()
+    modes: Sequence[Mode] = ()  # what it does when; other notebooks filled `once` get an interview of their own, first
     tools: Sequence[BaseTool] = ()  # for the replies; the notebooks that are written `on_demand` are tools, too
-    # Agents of the team to hand over to: node of the parent graph to when to do that.
-    handoffs: Mapping[str, str] = field(default_factory=dict)
+    handoffs: Mapping[str, str] = field(default_factory=dict)  # nodes of the parent graph, each with when to go there
     facts: bool = False  # whether facts are noted after replies, and reflected on
 
     @property

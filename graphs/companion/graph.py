@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
-from questbook.graphs.companion.context import CompanionContext, Extras, context_of
+from questbook.graphs.companion.context import CompanionContext, Extras
 from questbook.graphs.companion.nodes import prompt_for, recall, recall_plan, remember, respond
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import use_tools
@@ -38,7 +38,8 @@ def build_graph(
     `rerank`, given the message and what may be recalled, best first, returns it in an order of its own.
     """
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
-    context = context_of(extras) if any(extras) else CompanionContext
+    own = {"EXTRAS": extras}
+    context: Any = type("CompanionContext", (CompanionContext,), own) if any(extras) else CompanionContext
     builder: Machine[CompanionState, CompanionContext] = Machine(
         CompanionState, context_schema=context, input_schema=TurnInput
     )

@@ -133,13 +133,11 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
         *(("facts", subject) for subject, _ in _missing(before.facts, after.facts)),
         *(("inventory", item) for item, _ in sorted(_missing(before.inventory, after.inventory))),
     ]
-    if not lost or len(before.render()) > _FULL * before.LIMIT:
-        return ""
     texts = [str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn]
     said, old, new = content_stems("\n".join(texts)), before.as_json(), after.as_json()
     lost = [(field, name) for field, name in lost if field != "inventory" or not _is_spoken_of(name, said)]
     lost = [(field, name) for field, name in lost if not _is_renamed(name, old[field], new[field])]
-    if not lost:
+    if not lost or len(before.render()) > _FULL * before.LIMIT:
         return ""
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
     texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []

@@ -168,8 +168,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Open the turn: number it, and keep the person's words until it is in the store.
 
-        On the thread of another user nothing is done: the message is taken out again, and `after_agent` refuses the
-        run. Were it refused here, the message would stay in that user's conversation.
+        On the thread of another user the message is taken out again, and `after_agent` refuses the run.
         """
         return run_sync(self.abefore_agent(state, _for_sync(runtime)))
 

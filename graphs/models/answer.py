@@ -62,8 +62,8 @@ class Guard:
     Args:
         limit: Characters that the answer may have, arguments of tool calls included; a longer one is cut.
         checks: Each may hold text back, or end the answer.
-        again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
-            The new answer goes on behind that. Without messages, the answer ends there.
+        again: Makes messages to ask again with, once, when a check has ended the answer: given the problem and what has
+            left, behind which the new answer goes on.
         hidden: Names of tools whose calls must not be streamed.
         marker: Marks what must not pass for true.
     """

@@ -167,10 +167,9 @@ async def learn_turns(
 ) -> TaughtTurns:
     """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
 
-    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs; `settings`
-    name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
-    shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
-    first and the last turn that was shown.
+    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs. Attributes
+    are known that were noted `before` this turn. The model is shown turns of `budget` tokens; `wait` waits for its
+    answer. `origin` returns where the facts come from, given the first and the last turn that was shown.
     """
     namespace = settings.campaign_namespace(FACTS)
 

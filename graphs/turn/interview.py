@@ -23,9 +23,7 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
     """The outcome of one turn of an interview."""
 
     page: PageT  # the page after it
-    # What was said and noted, without calls that failed. The turn ends with what was said to the person, unless the
-    # page is complete.
-    messages: list[AnyMessage]
+    messages: list[AnyMessage]  # what was said and noted; last what was said to the person, unless the page is complete
     notices: list[Notice]  # what people should know: notes that were refused, a reply that was cut
     window: JSON  # the channel `window`, if it changes
 
@@ -34,8 +32,7 @@ class Done(NamedTuple, Generic[PageT]):
     """How the model decides that a page is done before all was said."""
 
     tool: JSON  # the tool by which it says so
-    # Fills in what is missing, given the page and the call's arguments; says what to tell the person.
-    complete: Callable[[PageT, JSON], tuple[PageT, str]]
+    complete: Callable[[PageT, JSON], tuple[PageT, str]]  # given its arguments, fills in the page; what to tell of it
 
 
 async def interview(

@@ -84,11 +84,9 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
-    An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state).
-
-    `upkeep` says whether it leads away from the upkeep; elsewhere a turn needs its messages. If a turn `starts` with
-    it, the message of a run that has ended before leaves (node "condense"). Of an edge to `only` one node the state is
-    read for an edit alone.
+    An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state; `upkeep`:
+    the edge leads away from the upkeep). If a turn `starts` with it, the message of a run that has ended before leaves
+    (node "condense"). Of an edge to `only` one node the state is read for an edit alone.
     """
 
     def __init__(

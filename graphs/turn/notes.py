@@ -91,17 +91,13 @@ class Notes(Generic[PageT]):
     """What the model noted."""
 
     pages: list[PageT]  # the pages after it, in the order given
-    # What a person should know: values that code corrected, facts that could not be read.
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # for a person: values that code corrected, unreadable facts
     other_calls: list[Call] = field(default_factory=list)  # readable calls of the other tools that were offered
-    # Why not all was noted, even when it was asked for again; empty if all was. What did fit is noted.
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # why not all was noted, even when it was asked for again
     refused: set[str] = field(default_factory=set)  # names of the tools of which not all was noted
-    # Names of the tools in the last answer whose arguments could not be read.
-    unread: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # names of tools whose last arguments could not be read
     is_answer: bool = False  # whether the model has answered at all
-    # What changed on each page: a merge patch from the page that was given, {} for no change.
-    patches: list[JSON] = field(default_factory=list)
+    patches: list[JSON] = field(default_factory=list)  # merge patches of the pages that were given, {}: no change
 
 
 async def take_notes(

@@ -104,11 +104,10 @@ class Spec:
     def settings(
         self, base: type[SettingsT], model: str | BaseChatModel | None, defaults: Mapping[str, Any] | None = None
     ) -> type[SettingsT]:
-        """Make the class of the agent's settings.
+        """Make the class of the agent's settings, with `defaults` of settings of `base` by name.
 
-        Its campaign is "agent:" and the agent's name; campaigns that a caller names get that prefix, too. `model` is
-        the default of the setting `model`; a chat model is used whatever the setting says. `defaults` are those of
-        other settings of `base`, by name.
+        The campaign is "agent:" and the agent's name; campaigns that a caller names get that prefix, too. `model` is a
+        default as well; a chat model is used whatever the setting says.
         """
         own = f"agent:{self.name}"
         values = {"campaign": own, **(defaults or {})}

@@ -84,9 +84,7 @@ async def remember_turns(
     """Write the turns that are not stored yet, one record each, and move the head; return the channels to write.
 
     To run the node twice is to run it once. If the store fails, a notice says so, and the next turn writes it too.
-
-    `writes` makes further writes of an application, given the turns, the timeline with their places, and where the
-    records come from (`origin_of`).
+    `writes` makes further writes, given the turns, the timeline with their places, and `origin_of` the records.
     """
     if runtime.store is None:
         first = []
