@@ -8,7 +8,6 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
 from questbook import CoreNotebook
-from questbook.graphs.companion.context import Extras, context_of
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import HEARTBEAT, tools_for
@@ -82,7 +81,7 @@ def test_a_function_becomes_a_tool_that_edits_a_section():
 
 
 def test_every_tool_offers_another_go_and_what_is_off_the_record_can_be_noted_with_none():
-    context = context_of(Extras((core_tool(tick),))).of({})
+    context = build_graph(core_tools=[tick]).context_schema.of({})
     tools = [tool["function"] for tool in tools_for(CompanionState(messages=[HumanMessage("Hello")]), context)]
     assert (tools[0]["name"], tools[-1]["name"]) == ("core_memory_append", "tick")
     assert all(HEARTBEAT in tool["parameters"]["properties"] for tool in tools)

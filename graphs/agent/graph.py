@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
@@ -19,8 +18,7 @@ from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start
+from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope
 
@@ -37,15 +35,6 @@ def route_mode(state: StateT) -> str:
     return state.mode if state.SPEC.named(state.mode).fills else "recall"
 
 
-def route_filled(interview: str) -> Callable[[StateT], str]:
-    """End the turn, or go on in it: an interview that is over has set the next mode."""
-
-    def route(state: StateT) -> str:
-        return "remember" if state.mode == interview else route_mode(state)
-
-    return route
-
-
 def route_tools(state: StateT) -> str:
     """Run the tools that the model called; a reply without such a call ends the person's wait."""
     return "use_tools" if has_calls(state) else route_answered(state)
@@ -53,8 +42,7 @@ def route_tools(state: StateT) -> str:
 
 def route_again(state: StateT) -> str:
     """Ask the model again while results come last, unless the person is handed over."""
-    again = isinstance(state.messages[-1], ToolMessage) and not state.handover
-    return state.mode if again else route_answered(state)
+    return state.mode if has_results(state) and not state.handover else route_answered(state)
 
 
 def route_answered(state: StateT) -> str:
@@ -133,40 +121,29 @@ def _build(
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)
     state = state_of(spec, FactAgentState if spec.facts else AgentState)
     builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=TurnInput)
-    node = partial(Node[Any], context=context.of)
-    upkeep = partial(node, upkeep=True)
-    builder.add_node("begin", node(nodes.begin))
+    builder.add_steps(nodes.begin)
     for mode in spec.all_modes():
         action, metadata = (nodes.fill, ASKS) if mode.fills else (nodes.respond, ANSWERS)
-        builder.add_node(mode.name, node(action), metadata=metadata)
-    builder.add_node("recall", node(nodes.recall))
-    if spec.has_tools:
-        builder.add_node("use_tools", node(nodes.use_tools))
-    if spec.kept:
-        builder.add_node("update_pages", upkeep(update_pages))
-    builder.add_node("remember", upkeep(remember))
-    if spec.facts:
-        builder.add_node("learn", upkeep(learn))
-        builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense()))
+        builder.add_node(mode.name, Node(action, context.of), metadata=metadata)
+    builder.add_steps(nodes.recall, *([nodes.use_tools] if spec.has_tools else []))
+    noting: list[Any] = [learn, reflect] if spec.facts else []
+    builder.add_steps(*([update_pages] if spec.kept else []), remember, *noting, condense(), upkeep=True)
     _add_edges(builder, spec, context)
     return builder
 
 
 def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
-    def route_start(state: StateT) -> str:
-        check_start(state, context)  # before any node has run: what is refused leaves the state untouched
-        return "begin"
-
     edge = builder.add_conditional_edges
     interviews = [mode.name for mode in spec.all_modes() if mode.fills]
     answers = [mode.name for mode in spec.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if spec.kept else ["remember"]
 
-    edge(START, route_start, ["begin"])
+    builder.add_edge(START, "begin")
     edge("begin", route_mode, [*interviews, "recall"])
-    for mode in interviews:
-        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", "remember"])
+    for mode in interviews:  # one that is over has set the next mode
+        others = [other for other in interviews if other != mode]
+        ends = partial(lambda mode, state: "remember" if state.mode == mode else route_mode(state), mode)
+        edge(mode, ends, [*others, "recall", "remember"])
     edge("recall", lambda state: state.mode, answers)
     for mode in answers:
         edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from questbook.graphs.settings import NotingContext, Settings
 from questbook.graphs.turn.channels import Last
-from questbook.graphs.turn.pages import NODES, PageState, Spec, declare
+from questbook.graphs.turn.pages import NODES, PageState, Spec, declare, expect
 from questbook.graphs.turn.state import FACT_CHANNELS, FactState
 from questbook.notebooks import DeclarationError, Notebook, Scope
 from questbook.types import check_choice
@@ -47,11 +47,9 @@ class AgentSpec(Spec):
     """The parts of an agent."""
 
     instructions: str = ""  # instructions to the model in every mode
-    # What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
-    modes: Sequence[Mode] = ()
+    modes: Sequence[Mode] = ()  # what it does when; other notebooks filled `once` get an interview of their own, first
     tools: Sequence[BaseTool] = ()  # for the replies; the notebooks that are written `on_demand` are tools, too
-    # Agents of the team to hand over to: node of the parent graph to when to do that.
-    handoffs: Mapping[str, str] = field(default_factory=dict)
+    handoffs: Mapping[str, str] = field(default_factory=dict)  # nodes of the parent graph, each with when to go there
     facts: bool = False  # whether facts are noted after replies, and reflected on
 
     @property
@@ -82,14 +80,12 @@ class AgentSpec(Spec):
         """Refuse a spec that makes no sense, as `Spec.check` does; its tools and modes, too."""
         super().check(taken, model, scopes)
         declare(check_choice, "facts", self.facts, True, False)
-        if not isinstance(self.instructions, str):
-            raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
-        if strange := [mode for mode in self.modes if not isinstance(mode, Mode)]:
-            raise DeclarationError(f"modes: got {strange[0]!r:.80}; expected Mode(…), such as Mode('help').")
+        expect(isinstance(self.instructions, str), "instructions", self.instructions, "a text")
+        for mode in self.modes:
+            expect(isinstance(mode, Mode), "modes", mode, "Mode(…), such as Mode('help')")
         hands = self.handoffs.items() if isinstance(self.handoffs, Mapping) else [(None, None)]
-        if not all(isinstance(part, str) and part for pair in hands for part in pair):
-            expected = "expected node to when, such as {'billing': 'an invoice'}."
-            raise DeclarationError(f"handoffs: got {self.handoffs!r:.80}; {expected}")
+        are_texts = all(isinstance(part, str) and part for pair in hands for part in pair)
+        expect(are_texts, "handoffs", self.handoffs, "node to when, such as {'billing': 'an invoice'}")
         tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
         if twice := [name for name in tools if tools.count(name) > 1]:
             raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, create_model
+from pydantic import AfterValidator, Field
 
 from questbook.graphs.settings import MachineContext, own_name
 from questbook.memory.errors import BadQueryError
@@ -90,10 +90,3 @@ class CompanionContext(MachineContext):
     def notes_facts(self) -> bool:
         """Whether facts are noted and recalled; recall as the LTM extension has it knows none."""
         return self.facts and self.ltm_config == ""
-
-
-def context_of(extras: Extras) -> type[CompanionContext]:
-    """Make the class of an application's settings."""
-    context = create_model("CompanionContext", __base__=CompanionContext, __module__=__name__)
-    context.EXTRAS = extras
-    return context

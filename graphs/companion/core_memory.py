@@ -69,11 +69,8 @@ async def edit_by_hand(
     """Edit a section of core memory in the thread's state; return its value.
 
     The edit is a checkpoint; to go back to before it undoes it, but in a shared section. `tool` is one of
-    `notebooks.CORE_TOOLS`, `args` are its arguments, `label` among them; `graph` has a checkpointer.
-
-    Raises:
-        EditError: It does not fit: no such section, read-only, over its limit, or the text to replace is not there
-            exactly once. Nothing was changed.
+    `notebooks.CORE_TOOLS`, `args` are its arguments, `label` among them; `graph` has a checkpointer. An EditError says
+    why it does not fit; then nothing was changed.
     """
     history = History(graph, config, context)
     before = CoreNotebook.load((await history.finished_state()).values.get("core"))

@@ -1,46 +1,27 @@
 """The companion: a personal assistant that answers with a memory of its own, and edits it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from langchain_core.messages import ToolMessage
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
-from questbook.graphs.companion.context import CompanionContext, Extras, context_of
+from questbook.graphs.companion.context import CompanionContext, Extras
 from questbook.graphs.companion.nodes import prompt_for, recall, recall_plan, remember, respond
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, upkeep_edge
 from questbook.graphs.turn.facts import learn
-from questbook.graphs.turn.node import ANSWERS, Machine, Node, context_or_none
+from questbook.graphs.turn.node import ANSWERS, Machine, context_or_none
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.tool_calls import has_calls
-from questbook.graphs.turn.turn import check_start
+from questbook.graphs.turn.tool_calls import has_calls, has_results
 from questbook.memory.recall.query import Reranker
 from questbook.notebooks import CoreTool, core_tool
 from questbook.types import JSON
 
 _UPKEEP = upkeep_edge(CompanionContext)
-
-
-def route_start(state: CompanionState) -> Literal["recall"]:
-    """Begin a turn."""
-    check_start(state, CompanionContext)  # before any node has run: what is refused leaves the state untouched
-    return "recall"
-
-
-def route_tools(state: CompanionState) -> Literal["use_tools", "remember"]:
-    """Run the tools that the model called; a reply without such a call ends the person's wait."""
-    return "use_tools" if has_calls(state) else "remember"
-
-
-def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
-    """Ask the model again while results come last; `use_tools` puts the reply behind them when the turn is over."""
-    return "respond" if isinstance(state.messages[-1], ToolMessage) else "remember"
 
 
 def route_remembered(state: CompanionState) -> str:
@@ -57,25 +38,23 @@ def build_graph(
     `rerank`, given the message and what may be recalled, best first, returns it in an order of its own.
     """
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
-    context = context_of(extras) if any(extras) else CompanionContext
-    node = partial(Node[CompanionContext], context=context.of)
-    upkeep = partial(node, upkeep=True)
+    own = {"EXTRAS": extras}
+    context: Any = type("CompanionContext", (CompanionContext,), own) if any(extras) else CompanionContext
     builder: Machine[CompanionState, CompanionContext] = Machine(
         CompanionState, context_schema=context, input_schema=TurnInput
     )
 
-    builder.add_node("recall", node(recall))
-    builder.add_node("respond", node(respond), metadata=ANSWERS)
-    builder.add_node("use_tools", node(use_tools))
-    builder.add_node("remember", upkeep(remember))
-    builder.add_node("learn", upkeep(learn))
-    builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense()))
+    builder.add_steps(recall)
+    builder.add_steps(respond, speaks=ANSWERS)
+    builder.add_steps(use_tools)
+    builder.add_steps(remember, learn, reflect, condense(), upkeep=True)
 
-    builder.add_conditional_edges(START, route_start, ["recall"])
+    builder.add_edge(START, "recall")
     builder.add_edge("recall", "respond")
-    builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
-    builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
+    edge = builder.add_conditional_edges
+    edge("respond", lambda state: "use_tools" if has_calls(state) else "remember", ["use_tools", "remember"])
+    # `use_tools` puts the reply behind the results when the turn is over.
+    edge("use_tools", lambda state: "respond" if has_results(state) else "remember", ["respond", "remember"])
     builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
     builder.add_conditional_edges("learn", upkeep_edge(CompanionContext, reflects=True), ["reflect", "condense", END])
     builder.add_conditional_edges("reflect", _UPKEEP, ["condense", END])

@@ -18,6 +18,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.node import GaveWay, give_way
 from questbook.graphs.turn.prompt import Prompt, Section, escape
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import Memory, Notice, Turn, failure_notice, turn_of
 from questbook.graphs.turn.turn import public_turns
 from questbook.memory.errors import LtmConfigError
@@ -39,8 +40,7 @@ _EVERY = "ltm_config"  # in a directory, the file for characters that have none 
 async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
 
-    Raises:
-        LtmConfigError: The file may not or cannot be read, or something in it is wrong; each wrong value is named.
+    An LtmConfigError says that the file may not or cannot be read, or names each value in it that is wrong.
     """
     if isinstance(context.ltm_config, Mapping):
         return LtmConfig.of(context.ltm_config)
@@ -62,7 +62,7 @@ async def character_memories(
     context, character = runtime.context, assistant_name(runtime.context.campaign)
     now = datetime.now(context.zone)
     timeline, in_prompt = as_of(state.timeline, state.written), [strip_speaker(text, character) for text in shown]
-    talk: JSON = {"user": context.user, "session": _session(state, runtime)}
+    talk: JSON = {"user": context.user, "session": f"{run_thread(runtime) or ''}/{state.session}"}
     memories = await recall_messages(
         runtime.store, character, message, config, timeline=timeline, in_prompt=in_prompt, **talk
     )
@@ -132,7 +132,7 @@ def memory_ops(
                 config if short is None else of_any_length,
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
-                session=_session(state, runtime),
+                session=f"{run_thread(runtime) or ''}/{state.session}",
                 stamp={**origin, **Stamp(branch, turn["turn"]).to_json()},
                 key=record_key(branch, turn["turn"], "memory", number),
             )
@@ -174,11 +174,6 @@ async def make_memories(
                 continue
             made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
     return made
-
-
-def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
-    info = runtime.execution_info
-    return f"{info.thread_id if info else ''}/{state.session}"
 
 
 def _read(path: str, character: str) -> LtmConfig:

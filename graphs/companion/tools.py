@@ -19,7 +19,6 @@ from questbook.memory.archive.archive import (
     ROLES,
     ArchiveQuery,
     ConversationQuery,
-    Days,
     Page,
     fit_excerpts,
     new_entry,
@@ -180,7 +179,8 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
     if arguments.key.strip():
         waiting = waiting_entries(state.archived)
         return await open_memory(state, runtime, [archive], arguments.key, arguments.page, waiting=waiting)
-    size, days = runtime.context.search_results, _days(arguments.start, arguments.end, runtime.context)
+    size, now = runtime.context.search_results, datetime.now(runtime.context.zone)
+    days = read_days(arguments.start, arguments.end, now)
     query = ArchiveQuery(
         arguments.query, arguments.tags, every_tag=arguments.match == "all", days=days, page=arguments.page, size=size
     )
@@ -194,9 +194,9 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
 async def _search_talk(
     arguments: _Conversation | _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]
 ) -> str:
-    size, page = runtime.context.search_results, arguments.page
+    size, page, now = runtime.context.search_results, arguments.page, datetime.now(runtime.context.zone)
     if isinstance(arguments, _ByDate):
-        days = _days(arguments.start_date, arguments.end_date, runtime.context, ("start_date", "end_date"))
+        days = read_days(arguments.start_date, arguments.end_date, now, ("start_date", "end_date"))
         query = ConversationQuery(days=days, page=page, size=size)
     elif arguments.key.strip():
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
@@ -205,19 +205,13 @@ async def _search_talk(
         send = "send words, or a key, or list days with conversation_search_date."
         raise BadQueryError(f"query: got a blank text; {send}")
     else:
-        days = _days(arguments.start, arguments.end, runtime.context)
+        days = read_days(arguments.start, arguments.end, now)
         query = ConversationQuery(arguments.query, arguments.roles, days, page, size)
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     exchanges, before = runtime.context.campaign_namespace("exchanges"), min(state.turn, state.remembered_through + 1)
     results = await search_conversation(runtime.store, exchanges, query, timeline=state.timeline, before=before)
     return await _page_text(results, query.text, state, runtime.context)
-
-
-def _days(
-    first: str | None, last: str | None, context: CompanionContext, names: tuple[str, str] = ("start", "end")
-) -> Days:
-    return read_days(first, last, datetime.now(context.zone), names)
 
 
 async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:

@@ -1,10 +1,9 @@
 """Context: every setting of the dungeon master, in one place."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from langchain_core.tools import BaseTool
-from pydantic import Field, create_model
+from pydantic import Field
 
 from questbook.graphs.settings import MachineContext
 
@@ -16,10 +15,3 @@ class Context(MachineContext):
     """Tools of the application, which the dungeon master may call beside the dice."""
 
     max_roll_rounds: int = Field(default=4, ge=1, le=20, description="Times the model may ask for dice in one turn.")
-
-
-def context_of(tools: Sequence[BaseTool]) -> type[Context]:
-    """Make the class of the settings of a dungeon master with tools of the application's."""
-    context: type[Context] = create_model("Context", __base__=Context, __module__=__name__)
-    context.TOOLS = tuple(tools)
-    return context

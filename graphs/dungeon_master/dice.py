@@ -8,9 +8,7 @@ The engine rolls, and the roll is in state before the reply tells of it. The gra
 
 `kh3` keeps the highest three, `pl1` drops the lowest; without a number it is one. Neighbouring picks of one
 kind choose together, as in d20: `4d6ph1pl1` drops both ends. Case and spaces do not matter.
-
-Two differences from the d20 library: `d%` is a die from 1 to 100 (d20 rolls 0, 10, … 90), and an expression
-without dice is refused, because a "roll" that cannot vary is a decision dressed up as chance.
+Unlike in d20, `d%` is a die from 1 to 100, and an expression without dice is refused.
 """
 
 import random
@@ -208,10 +206,8 @@ def roll(
 ) -> Roll:
     """Roll the dice; an expression that is refused draws nothing from `rng`, the only source of chance.
 
-    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower).
-
-    Raises:
-        DiceError: The expression is not in the grammar or is past a limit, or there is advantage but no single d20.
+    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower). A DiceError
+    says that the expression is not in the grammar or is past a limit, or that advantage finds no single d20.
     """
     text, tokens = _tokenize(expression)
     terms = [_dice(match) for token in tokens if (match := _TOKEN.match(token)) and match["sides"]]

@@ -196,8 +196,9 @@ async def write_waiting_facts(
     waiting = cast("list[WaitingFact]", state.facts)
     now, rest = waiting[:_WRITTEN_AT_ONCE], waiting[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
-    of_player, of_story = ([entry for entry in now if _is_of_person(entry) == mine] for mine in (True, False))
-    story: list[FactDraft] = []
+    # What has waited long may have the field by its older name.
+    of_player = [entry for entry in now if entry["fact"].get("of_person", entry["fact"].get("of_player"))]
+    of_story, story = [entry for entry in now if entry not in of_player], list[FactDraft]()
 
     def head(facts: list[WaitingFact], importance: int) -> list[PutOp]:
         after = {"timeline": timeline, "facts": facts, "unreflected": state.unreflected + importance}
@@ -288,11 +289,6 @@ def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
     if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(n, origin) for n in fact.known_by):
         return fact.model_copy(update={"kind": "secret"})
     return fact
-
-
-def _is_of_person(entry: WaitingFact) -> bool:
-    """Whether a fact that waits is of the player, also one that waited when the field had another name."""
-    return bool(entry["fact"].get("of_person", entry["fact"].get("of_player")))
 
 
 def _story_draft(entry: WaitingFact, timeline: Sequence[Segment], where: JSON) -> FactDraft:

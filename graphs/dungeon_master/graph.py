@@ -1,7 +1,6 @@
 """The dungeon master: an interview that writes the character, then a quest that remembers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
@@ -9,7 +8,7 @@ from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.context import Context, context_of
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import roll_dice
 from questbook.graphs.dungeon_master.facts import noted_facts, remember
 from questbook.graphs.dungeon_master.interview import build_character
@@ -19,11 +18,11 @@ from questbook.graphs.dungeon_master.quest import recall, recall_plan, run_quest
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense, upkeep_edge
-from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, tools_from
-from questbook.graphs.turn.turn import check_start, open_turn
+from questbook.graphs.turn.turn import open_turn
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -32,13 +31,7 @@ _OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     """Begin a turn: a complete character switches the game from interview to quest."""
-    check_start(state, Context)  # before any node has run: what is refused leaves the state untouched
     return "recall" if state.character.complete else "build_character"
-
-
-def route_after_interview(state: DungeonState) -> Literal["recall", "remember"]:
-    """Open the quest in the same turn once the character is complete; else the turn ends as every turn does."""
-    return "recall" if state.character.complete else "remember"
 
 
 def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
@@ -56,22 +49,19 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     names = [*_OWN_TOOLS, *(tool.name for tool in own)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}. Give yours another one.")
-    context = context_of(own) if own else Context
-    node = partial(Node[Context], context=context.of)
-    upkeep = partial(node, upkeep=True)
+    context: Any = type("Context", (Context,), {"TOOLS": tuple(own)}) if own else Context
     builder: Machine[DungeonState, Context] = Machine(DungeonState, context_schema=context, input_schema=TurnInput)
 
-    builder.add_node("build_character", node(build_character), metadata=ASKS)
-    builder.add_node("recall", node(recall))
-    builder.add_node("run_quest", node(run_quest), metadata=ANSWERS)
-    builder.add_node("roll_dice", node(roll_dice))
-    builder.add_node("update_state", upkeep(update_state))
-    builder.add_node("remember", upkeep(remember))
-    builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
+    builder.add_steps(build_character, speaks=ASKS)
+    builder.add_steps(recall)
+    builder.add_steps(run_quest, speaks=ANSWERS)
+    builder.add_steps(roll_dice)
+    builder.add_steps(update_state, remember, reflect, condense(prompts.CONDENSE, noted_facts), upkeep=True)
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
-    builder.add_conditional_edges("build_character", route_after_interview, ["recall", "remember"])
+    builder.add_conditional_edges(  # the quest opens in the same turn
+        "build_character", lambda state: "recall" if state.character.complete else "remember", ["recall", "remember"]
+    )
     builder.add_edge("recall", "run_quest")
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
     builder.add_edge("roll_dice", "run_quest")

@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.node import give_way
 from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, catching_up, take_notes
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.state import Memory, Notice, Turn, failure_notice, notice
+from questbook.graphs.turn.state import Notice, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import turns_to_note
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.text.words import content_stems, plain_words, strip_ending
@@ -40,14 +40,6 @@ class _Noted(NamedTuple):
     turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
 
 
-class _Known(NamedTuple):
-    """What is known before the notes: the turn's memories, attributes, and a notice if they could not be read."""
-
-    recalled: list[Memory]
-    attributes: str
-    notices: list[Notice]
-
-
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Ask the model, once, for a patch of the quest's page and the facts of every turn not noted yet (`take_notes`).
 
@@ -63,15 +55,20 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
-    page = state.quest
+    page, notices = state.quest, list[Notice]()
     if not page.UPDATE.due(state.turn, state.noted_through):
         return _Noted(page, {})
-    known = _Known([], "", [])
 
     async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
-        nonlocal known
-        known = await _known(state, runtime, shown)
-        prompt = update_prompt(state, shown, known.attributes)
+        nonlocal state
+        known = ""
+        try:
+            state = await with_recalled(state, runtime, recall_plan)
+            known = await story_attributes(state, runtime, shown, state.recalled or [])
+        except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)
+            text = "Memory could not be searched for what is known, so it may be noted again."
+            notices[:] = [failure_notice(state.turn, "update_state", text, error)]
+        prompt = update_prompt(state, shown, known)
         return await give_way(take_notes([page], prompt, runtime.context, [facts_tool(FACT_WORDS)]), runtime)
 
     with catching_up(state, "update_state", _NOT_UPDATED) as failure:
@@ -79,11 +76,13 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
             return _Noted(page, {"noted_through": state.turn})
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
         answer = await ask_of_oldest(due, budget, ask)
-        return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
-    return _Noted(page, {"notices": [*known.notices, *failure]})
+        return _read_notes(state, answer, notices, is_all=len(answer.turns) == len(due))
+    return _Noted(page, {"notices": [*notices, *failure]})
 
 
-def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
+def _read_notes(
+    state: DungeonState, answer: OfOldest[Notes[StateNotebook]], notices: list[Notice], *, is_all: bool
+) -> _Noted:
     notes, turns, short = answer
     first, last = turns[0]["turn"], turns[-1]["turn"]
     told = ToldRolls(roll for roll in state.rolls if first <= roll.get("turn", 0) <= last)
@@ -102,21 +101,11 @@ def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], kno
         remarks.append((f"{missed}; {CATCH_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
-        update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), known.recalled)
+        update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), state.recalled or [])
         remarks += odd
-    if notices := [*known.notices, *(notice(state.turn, "update_state", *remark) for remark in remarks)]:
+    if notices := [*notices, *(notice(state.turn, "update_state", *remark) for remark in remarks)]:
         update["notices"] = notices
     return _Noted(page, update, (first, last))
-
-
-async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
-    try:
-        state = await with_recalled(state, runtime, recall_plan)
-        recalled = state.recalled or []
-        return _Known(recalled, await story_attributes(state, runtime, turns, recalled), [])
-    except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)
-        text = "Memory could not be searched for what is known, so it may be noted again."
-        return _Known(state.recalled or [], "", [failure_notice(state.turn, "update_state", text, error)])
 
 
 def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
@@ -144,13 +133,11 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
         *(("facts", subject) for subject, _ in _missing(before.facts, after.facts)),
         *(("inventory", item) for item, _ in sorted(_missing(before.inventory, after.inventory))),
     ]
-    if not lost or len(before.render()) > _FULL * before.LIMIT:
-        return ""
     texts = [str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn]
     said, old, new = content_stems("\n".join(texts)), before.as_json(), after.as_json()
     lost = [(field, name) for field, name in lost if field != "inventory" or not _is_spoken_of(name, said)]
     lost = [(field, name) for field, name in lost if not _is_renamed(name, old[field], new[field])]
-    if not lost:
+    if not lost or len(before.render()) > _FULL * before.LIMIT:
         return ""
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
     texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []

@@ -4,10 +4,10 @@ What later turns or a person wrote over them is kept. The result is a new checkp
 before it. The turn's record moves to the namespace "retracted", where nothing is recalled from.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
@@ -19,6 +19,7 @@ from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph, is_at
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import CONDENSE, fold, summarizer_of
+from questbook.graphs.turn.notes import oldest_within
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.state import Turn, notice, turn_of
 from questbook.graphs.turn.turn import public_turns
@@ -27,10 +28,9 @@ from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.reflection import SOURCES, find_dependents
 from questbook.memory.facts.validity import heirs_of, removals_beside
 from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, remembered_timeline
-from questbook.notebooks import Notebook, StateNotebook, diff_patch, merge_patch, render_value
+from questbook.notebooks import Notebook, StateNotebook, diff_patch, merge_patch
 from questbook.types import JSON
 
 _LOST = "The checkpoints of turn {turn} are gone, so the pages stay as they are: correct them by hand."
@@ -83,8 +83,11 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
         patched += [".".join(path) for path, _ in patched_values(patch)]
         noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
+    earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
-    update: JSON = {"messages": [*(_numbered_before(now, turn) if gone else ()), *map(RemoveMessage, gone)]}
+    # The turn before one that goes is marked with its number: those before it are counted from it.
+    numbered = map(with_number, earlier[-1:] if gone else ())
+    update: JSON = {"messages": [*numbered, *map(RemoveMessage, gone)]}
     if in_game:
         waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
         update |= {"quest": Overwrite(page), "facts": waiting}
@@ -106,12 +109,6 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
     facts = await _remove_facts(graph, context, record, timeline)
     kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
     return Retraction(turn, record["player"], sorted(noted_with), fields, kept, len(gone), facts, summarised)
-
-
-def _numbered_before(now: StateSnapshot, turn: int) -> Iterator[AnyMessage]:
-    """Mark the turn before one that goes with its number: those before it are counted from it."""
-    earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
-    return map(with_number, earlier[-1:])
 
 
 def put_back(patch: _Page, before: _Page, after: _Page, now: _Page, later: Sequence[_Page]) -> JSON:
@@ -179,16 +176,13 @@ def _summarised_records(records: Sequence[JSON], without: int, now: StateSnapsho
 
 async def _summarise(records: Sequence[JSON], context: Settings, *, in_game: bool) -> tuple[str, str]:
     """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
-    portions, room = [list[Turn]()], context.buffer_tokens
-    for turn in public_turns(turn_of(record["turn"], record) for record in records):
-        room -= (cost := count_tokens(render_value(turn)))
-        if room < 0 and portions[-1]:
-            portions.append([])
-            room = context.buffer_tokens - cost
-        portions[-1].append(turn)
+    left, portions = public_turns(turn_of(record["turn"], record) for record in records), list[list[Turn]]()
+    while left:
+        portions.append(oldest_within(left, context.buffer_tokens))
+        left = left[len(portions[-1]) :]
     early = [sentence for portion in portions[:-_MOST_CALLS] for turn in portion for sentence in extract(turn)]
     summary, failed = extend_summary("", early, context.summary_tokens) if early else "", ""
-    for portion in filter(None, portions[-_MOST_CALLS:]):
+    for portion in portions[-_MOST_CALLS:]:
         summarizer = summarizer_of(context, prompts.CONDENSE if in_game else CONDENSE)
         summary, failure = await fold(summary, portion, context, summarizer)
         failed = failure or failed

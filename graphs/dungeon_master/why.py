@@ -34,8 +34,7 @@ class Cause(NamedTuple):
 
     field: str  # dotted path of the field; "memory" for an exchange, "fact" for a fact
     value: Any  # the value that was set, None if the field was deleted; the text of a memory
-    # Whether the page still has the value, or the fact still holds. Otherwise a later turn or a person has changed it.
-    holds: bool
+    holds: bool  # whether the page still has the value, or the fact still holds, and nobody has changed it
     turns: tuple[int, int]  # first and last turn of the notes; the same, unless notes had to catch up
     turn: int  # the turn after which it was noted
     branch: str  # the branch of that turn
@@ -44,8 +43,7 @@ class Cause(NamedTuple):
     thread: str  # the thread that played it
     checkpoint: str  # the checkpoint at which it was noted
     said_at: str  # when, ISO 8601 in UTC
-    # Sources of an insight, as far as this line knows them: texts of facts and exchanges, no secrets.
-    drawn_from: tuple[str, ...] = ()
+    drawn_from: tuple[str, ...] = ()  # sources of an insight that this line knows: texts, no secrets
 
 
 async def why(

@@ -4,7 +4,6 @@ Its steps are those of `questbook.graphs.turn`, which it gives the agent's state
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
@@ -32,7 +31,7 @@ from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import Metadata, NotingContext, Team
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactNotes, rules_of
-from questbook.graphs.turn.pages import PageState, Spec, declare, remember, state_of, update_pages
+from questbook.graphs.turn.pages import PageState, Spec, declare, expect, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import (
     ASSISTANT,
@@ -123,13 +122,15 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         resumed_by: Resumers | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(facts, FactNotes | None):
-            raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
-        pages = notebooks if isinstance(notebooks, type) else tuple(notebooks)
-        _check_own(user, tools, shared)
+        expect(isinstance(facts, FactNotes | None), "facts", facts, "FactNotes(), or None for no facts")
+        own = "whether the model has search_memory and manage_memory. Tools of your own go to create_agent(tools=[…])"
+        expect(tools is True or tools is False, "tools", tools, f"True or False: {own}")
+        is_user = isinstance(user, str | None) or callable(user)
+        expect(is_user and user != "", "user", user, "a name, a function of the run, or None")
+        declare(check_choice, "shared", shared, True, False)
         spec = Spec(
             name=agent_name,
-            notebooks=pages,
+            notebooks=notebooks if isinstance(notebooks, type) else tuple(notebooks),
             recall=recall,
             buffer=buffer,
             scope=scope,
@@ -137,12 +138,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             remember_tools=remember_tools,
         )
         spec.check([*CHANNELS, "messages", "recalled", "refused"], model, ("user", "thread"))
-        if spec.interviewed:
-            page = next(iter(spec.interviewed.values())).__name__
-            raise DeclarationError(
-                f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
-                "on_demand, or build the agent with build_agent."
-            )
+        for page in spec.interviewed.values():
+            instead = "Take every_turn, every(n) or on_demand, or build the agent with build_agent."
+            wrong = f"{page.__name__}.UPDATE: got once; an agent of LangChain's holds no interview."
+            raise DeclarationError(f"{wrong} {instead}")
         self.user, self.recall, self.facts, self.model, self.shared = user, recall, facts, model, shared
         self.state_schema = state_schema(spec, shared=shared)
         self.tools = [
@@ -161,7 +160,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         del self._defaults["messages"]
         reflection: JSON = facts.settings() if facts else {"reflection": "off"}
         self._runs = Runs(spec, user, resumed_by, model, reflection)
-        self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
+        self._models = dict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._formats = set[str]()  # names of the tools that LangChain makes of `response_format`
         self._warned = False
 
@@ -169,8 +168,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Open the turn: number it, and keep the person's words until it is in the store.
 
-        On the thread of another user nothing is done: the message is taken out again, and `after_agent` refuses the
-        run. Were it refused here, the message would stay in that user's conversation.
+        On the thread of another user the message is taken out again, and `after_agent` refuses the run.
         """
         return run_sync(self.abefore_agent(state, _for_sync(runtime)))
 
@@ -333,10 +331,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _keep_model(self, opened_by: str, model: BaseChatModel) -> None:
         """Keep the model that answers in a turn, for its notes: runs side by side may have models of their own."""
+        self._models.pop(opened_by, None)
         self._models[opened_by] = model
-        self._models.move_to_end(opened_by)
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
-            self._models.popitem(last=False)
+            del self._models[next(iter(self._models))]
 
     async def _check_tool_call(self, request: ToolCallRequest) -> None:
         run = run_of(request.runtime)
@@ -357,17 +355,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 def _without_newest(state: Any) -> JSON:
     added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
     return {"messages": [RemoveMessage(message) for message in added], "jump_to": "end"}
-
-
-def _check_own(user: object, tools: object, shared: object) -> None:
-    if tools is not True and tools is not False:
-        raise DeclarationError(
-            f"tools: got {tools!r:.80}; expected True or False: whether the model has search_memory and "
-            "manage_memory. Tools of your own go to create_agent(tools=[…])."
-        )
-    if (not isinstance(user, str | None) and not callable(user)) or user == "":
-        raise DeclarationError(f"user: got {user!r:.80}; expected a name, a function of the run, or None.")
-    declare(check_choice, "shared", shared, True, False)
 
 
 def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:

@@ -13,12 +13,11 @@ from langgraph.store.base import BaseStore
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
-from questbook.graphs.turn.pages import Spec, are_names
+from questbook.graphs.turn.pages import Spec, are_names, expect
 from questbook.graphs.turn.scope import user_of
 from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.memory.timeline.timeline import exchange_key, read_timeline
-from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
 User = str | Callable[[Runtime[Any]], str]  # whose memory it is: a name, or a function of the run that returns one
@@ -47,11 +46,10 @@ class Runs:
         model: str | BaseChatModel | None,
         reflection: JSON,
     ) -> None:
-        if resumed_by is not None and not callable(resumed_by) and not are_names(resumed_by):
-            raise DeclarationError(
-                f"resumed_by: got {resumed_by!r:.80}; expected names of users, such as ['boss'], or a function of the "
-                "run that says whether its user may resume it, such as lambda run: run.context['role'] == 'approver'."
-            )
+        fits = resumed_by is None or callable(resumed_by) or are_names(resumed_by)
+        expected = "names of users, such as ['boss'], or a function of the run that says whether its user may resume it"
+        example = "such as lambda run: run.context['role'] == 'approver'"
+        expect(fits, "resumed_by", resumed_by, f"{expected}, {example}")
         self._spec, self._user, self._resumed_by, self._model = spec, user, resumed_by, model
         self._reflection = reflection
         self._settings: dict[Any, NotingContext] = {}

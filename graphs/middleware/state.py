@@ -1,11 +1,8 @@
 """The agent's state: the channels that the middleware adds to it, and its messages as turns.
 
-The channels are private; pages are in the agent's output. An agent that is a node of a parent graph keeps no state of
-its own from run to run: with `shared` all channels are in its input and output, and the parent's state holds them
-(`MemoryState`).
-
-`SummarizationMiddleware` takes messages out in the middle of a turn. So the words of each turn that is not in the store
-yet are kept beside the messages (channel `due`). `read_turns` puts both together again.
+The channels are private; pages are in the agent's output. With `shared` all channels are in its input and output, and
+the state of a parent graph holds them (`MemoryState`). `SummarizationMiddleware` takes messages out in the middle of a
+turn, so the words of each turn that is not in the store yet are kept beside the messages (channel `due`).
 """
 
 import json

@@ -62,8 +62,8 @@ class Guard:
     Args:
         limit: Characters that the answer may have, arguments of tool calls included; a longer one is cut.
         checks: Each may hold text back, or end the answer.
-        again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
-            The new answer goes on behind that. Without messages, the answer ends there.
+        again: Makes messages to ask again with, once, when a check has ended the answer: given the problem and what has
+            left, behind which the new answer goes on.
         hidden: Names of tools whose calls must not be streamed.
         marker: Marks what must not pass for true.
     """
@@ -91,17 +91,17 @@ class Guard:
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
         """Ask the model; yield the text that may leave, "" for a piece that may not."""
-        self.text = ""
-        async with aclosing(self._answer(model, messages, config)) as texts:
-            async for text in texts:
-                yield text
-        if self.problem not in ("", LENGTH) and (more := self.again(self.problem, self.text)):
-            self.problem = ""
-            if self.text:
-                yield self._leave(f"{CUT}\n\n")
+        self.text, more = "", list[BaseMessage]()
+        for again in (True, False):
             async with aclosing(self._answer(model, [*messages, *more], config)) as texts:
                 async for text in texts:
                     yield text
+            more = self.again(self.problem, self.text) if again and self.problem not in ("", LENGTH) else []
+            if not more:
+                break
+            self.problem = ""
+            if self.text:
+                yield self._leave(f"{CUT}\n\n")
         if self.problem and (self.text or self.problem != LENGTH):
             yield self._leave(CUT)
 
@@ -197,13 +197,10 @@ async def ask(
     that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`. A call of an
     offered tool that came as text is one of the answer's calls, and not of its text.
 
-    `tools` (in the OpenAI function format) are those that are bound to the model; its name, `model_name`, is for error
-    messages. `timeout` limits, in seconds, the wait for each piece, with the provider's retries; None: the
-    model's own does, which counts for each try. The guard judges the answer while it comes; one that it has ended has
-    the text that has left, and no calls beside a text. None: only its length is limited.
-
-    Raises:
-        ModelError: The model refused, failed, or said nothing twice.
+    `tools` (in the OpenAI function format) are those that are bound to the model; `model_name` is for error messages.
+    `timeout` limits, in seconds, the wait for each piece; None: the model's own does, which counts for each try. An
+    answer that the guard has ended has the text that has left, and no calls beside a text; without a guard only the
+    length is limited. A ModelError says that the model refused, failed, or said nothing twice.
     """
     guard = guard or Guard()
     guard.offer(tools)
@@ -234,10 +231,9 @@ async def _stream(
     try:
         while True:
             async with asyncio.timeout(patience):
-                try:
-                    piece = await anext(pieces)
-                except StopAsyncIteration:
+                if (new := await anext(pieces, None)) is None:
                     break
+                piece = new
     except Exception as error:  # every provider has its own errors; each is raised again as one line
         raise explain(error, name) from error
     finally:

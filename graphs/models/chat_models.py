@@ -66,13 +66,12 @@ def load_chat_model(
     write `await asyncio.to_thread(load_chat_model, …)`.
 
     Args:
-        name: "offline" for a built-in model, else `provider:model` as `init_chat_model` takes it. The provider may be
-            left out where `init_chat_model` knows it.
+        name: "offline" for a built-in model, else `provider:model` as `init_chat_model` takes it, which may know the
+            provider of a model without one.
         seed: Makes the offline storyteller repeatable; other models ignore it.
         temperature: How freely the model chooses; None: the provider's default.
         timeout: Seconds to wait for the connection (10 at most) and for each further piece of the reply.
-        max_retries: How often a request is repeated after a rate limit, a server error or a lost connection, before
-            anything was streamed.
+        max_retries: How often a request is repeated that failed before anything was streamed.
         offline: Which built-in model answers if the name is "offline".
 
     Raises:

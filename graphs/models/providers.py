@@ -10,22 +10,11 @@ from typing import Any
 
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 
-KEY_VARIABLES = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
+_REGULAR = "anthropic azure_openai cohere deepseek fireworks groq nvidia openai openrouter together upstage xai"
+KEY_VARIABLES = {provider: f"{provider.upper()}_API_KEY" for provider in _REGULAR.split()} | {
     "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
     "mistralai": "MISTRAL_API_KEY",
-    "nvidia": "NVIDIA_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
     "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "upstage": "UPSTAGE_API_KEY",
-    "xai": "XAI_API_KEY",
 }
 """Environment variable of each provider's key. Others work too; their error messages only say less."""
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
@@ -104,18 +93,19 @@ def explain(error: BaseException, model: str) -> ModelError:
         what = f"takes no prompt as long as this one ({_quote(error)})"
         remedy = "Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window"
         return PromptTooLongError(error_line(f"{model[:80]} {what}. {remedy}"))
+    fatal = status is not None and 400 <= status < 500 and status not in _WORTH_RETRYING
     if status is not None:
-        message, fatal = _explain_status(status, error, model)
+        message = _explain_status(status, error, model)
     elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
-        message, fatal = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)", False
+        message = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)"
     elif _CUT.search(names):
-        message, fatal = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again", False
+        message = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again"
     elif _UNREACHABLE.search(names):
         variable = base_url()[0] if key_variable(model) in ("OPENAI_API_KEY", "") else ""
         check = f"the network and {variable}" if variable else "the network"
-        message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}", False
+        message = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}"
     else:
-        message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
+        message = f"failed with {type(error).__name__}: {_quote(error)}"
     return (FatalModelError if fatal else ModelError)(error_line(f"{model[:80]} {message}"))
 
 
@@ -127,29 +117,27 @@ def error_line(text: str) -> str:
     return line if line.endswith((".", "!", "?", "…")) else line + "."
 
 
-def _explain_status(status: int, error: BaseException, model: str) -> tuple[str, bool]:
-    quote = _quote(error)
-    fatal = 400 <= status < 500 and status not in _WORTH_RETRYING
-    if status in (401, 403):
-        variable = key_variable(model) or "the provider's API key"
-        # No quote here: what the provider says about a wrong key quotes the key.
-        what = "did not accept the key" if status == 401 else f"does not let this key use the model ({quote})"
-        return f"{what} (HTTP {status}). Check {variable}, or {GO_OFFLINE}", fatal
-    if status == 402:
-        return f"wants to be paid (HTTP 402): {quote}", fatal
-    if status == 404:
-        variable = base_url()[0]
-        where = f" and {variable}" if variable else ""
-        return f"does not exist for this provider or key (HTTP 404): {quote}. Check the name{where}", fatal
-    if status in (408, 504):
-        return f"took too long (HTTP {status}). Try again", fatal
-    if status == 429:
-        if "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
-            return f"has no quota left (HTTP 429): {quote}. Check the plan, or {GO_OFFLINE}", fatal
-        return f"has had too many requests (HTTP 429). {_wait(error)}", fatal
-    if status >= 500:
-        return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal
-    return f"rejected the request (HTTP {status}): {quote}", fatal
+_STATUSES = {
+    # No quote here: what the provider says about a wrong key quotes the key.
+    401: f"did not accept the key (HTTP 401). Check {{key}}, or {GO_OFFLINE}",
+    402: "wants to be paid (HTTP 402): {quote}",
+    403: f"does not let this key use the model ({{quote}}) (HTTP 403). Check {{key}}, or {GO_OFFLINE}",
+    404: "does not exist for this provider or key (HTTP 404): {quote}. Check the name{and_url}",
+    408: "took too long (HTTP 408). Try again",
+    429: "has had too many requests (HTTP 429). {wait}",
+    504: "took too long (HTTP 504). Try again",
+}
+_NO_QUOTA = f"has no quota left (HTTP 429): {{quote}}. Check the plan, or {GO_OFFLINE}"
+_TROUBLE = "has trouble of its own (HTTP {status}): {quote}. Try again later"
+
+
+def _explain_status(status: int, error: BaseException, model: str) -> str:
+    quote, url = _quote(error), base_url()[0]
+    text = _STATUSES.get(status, _TROUBLE if status >= 500 else "rejected the request (HTTP {status}): {quote}")
+    if status == 429 and "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
+        text = _NO_QUOTA
+    about = {"key": key_variable(model) or "the provider's API key", "and_url": f" and {url}" if url else ""}
+    return text.format(status=status, quote=quote, wait=_wait(error), **about)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

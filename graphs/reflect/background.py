@@ -125,11 +125,7 @@ async def process_queue(drain_seconds: float) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def queue_of(runtime: Runtime[Any]) -> AsyncIterator[ServerQueue | ProcessQueue]:
-    """Give the queue for what a turn leaves to the background.
-
-    Raises:
-        NoBackgroundError: There is none.
-    """
+    """Give the queue for what a turn leaves to the background; a NoBackgroundError says that there is none."""
     if api_server.has_queue(runtime):
         async with api_server.client() as client:
             yield ServerQueue(client)

@@ -6,45 +6,27 @@
 Where the model or the store fails, the run ends there, and the next one begins with the same turns and facts.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 from langgraph.graph import END, START
 
 from questbook.graphs.reflect.nodes import NODES, ends_on_failure
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
 from questbook.graphs.settings import ReflectContext
-from questbook.graphs.turn.node import Machine, Node
+from questbook.graphs.turn.node import Machine
 
 
-def route_start(state: ReflectState) -> Literal["note", "gather"]:
-    """Note facts first, if that is asked for."""
-    return "note" if state.note_from else "gather"
-
-
-def route_noted(state: ReflectState) -> Literal["note", "gather", "__end__"]:
+def route_noted(state: ReflectState) -> str:
     """Note the turns that are left; then reflect, unless notes are all that is asked for."""
-    if state.failed:
-        return "__end__"
     if state.note_from <= state.turn:
         return "note"
-    return "__end__" if state.notes_only else "gather"
+    return END if state.notes_only else "gather"
 
 
-def route_gathered(state: ReflectState) -> Literal["question", "__end__"]:
-    """Reflect if enough has been noted since the last time."""
-    return "question" if state.facts and not state.failed else "__end__"
-
-
-def route_questions(state: ReflectState) -> Literal["retrieve", "write", "__end__"]:
-    """Recall for the questions; if there are none, only write that the facts have been reflected on."""
-    if state.failed:
-        return "__end__"
-    return "retrieve" if state.questions else "write"
-
-
-def route_conclusions(state: ReflectState) -> Literal["write", "__end__"]:
-    """Write the conclusions; after a failure write nothing, so that the next reflection tries again."""
-    return "__end__" if state.failed else "write"
+def unless_failed(route: Callable[[ReflectState], str]) -> Callable[[ReflectState], str]:
+    """Make an edge that ends the reflection after a failure: nothing is written, so that the next one tries again."""
+    return lambda state: END if state.failed else route(state)
 
 
 def build_graph() -> Machine[ReflectState, ReflectContext]:
@@ -53,15 +35,16 @@ def build_graph() -> Machine[ReflectState, ReflectContext]:
         ReflectState, context_schema=ReflectContext, input_schema=ReflectInput
     )
 
-    for name, node in NODES.items():
-        builder.add_node(name, Node[ReflectContext](ends_on_failure(node), context=ReflectContext.of))
-
-    builder.add_conditional_edges(START, route_start, ["note", "gather"])
-    builder.add_conditional_edges("note", route_noted, ["note", "gather", END])
-    builder.add_conditional_edges("gather", route_gathered, ["question", END])
-    builder.add_conditional_edges("question", route_questions, ["retrieve", "write", END])
+    builder.add_steps(*map(ends_on_failure, NODES))
+    builder.add_conditional_edges(START, lambda state: "note" if state.note_from else "gather", ["note", "gather"])
+    for node, route, others in (
+        ("note", route_noted, ["note", "gather"]),
+        ("gather", lambda state: "question" if state.facts else END, ["question"]),
+        ("question", lambda state: "retrieve" if state.questions else "write", ["retrieve", "write"]),
+        ("conclude", lambda _: "write", ["write"]),
+    ):
+        builder.add_conditional_edges(node, unless_failed(route), [*others, END])
     builder.add_edge("retrieve", "conclude")
-    builder.add_conditional_edges("conclude", route_conclusions, ["write", END])
     builder.add_edge("write", END)
     return builder
 

@@ -19,15 +19,17 @@ from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.reflect import prompts
-from questbook.graphs.reflect.state import ReflectState, namespaces_of
-from questbook.graphs.settings import NotingContext, ReflectContext
+from questbook.graphs.reflect.state import ReflectState
+from questbook.graphs.settings import NotingContext, ReflectContext, Settings
 from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.node import GaveWay, give_way
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
-from questbook.graphs.turn.turn import head_of, public_turns
+from questbook.graphs.turn.turn import head_of, public_turns, turn_records
 from questbook.memory.facts.reflection import (
+    Backlog,
     Evidence,
     find_backlog,
     finished_op,
@@ -55,6 +57,7 @@ _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 
 
 _NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[JSON]]
 MOST_TURNS = 100  # that notes catch up with
+NOTED = "noted"  # last label of the namespace that says which turns were noted in the background
 _log = logging.getLogger(__name__)
 
 
@@ -109,18 +112,23 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     update |= {"machine": "reflect", "failed": "", "pending": 0}
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
-    context, namespaces = runtime.context, namespaces_of(runtime.context)
-    through = state.through or state.turn
-    backlog = await find_backlog(runtime.store, namespaces.facts, namespaces.reflections, state.timeline, through)
+    context, through = runtime.context, state.through or state.turn
+    backlog = await backlog_of(state.timeline, through, runtime.store, context)
     update |= {"pending": backlog.importance, "reflected_through": backlog.since}
     if backlog.importance < context.reflection_importance:
         return update
     valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
     valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
     facts = prompts.fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
-    head = await runtime.store.aget(namespaces.head, "head")
-    name = str(((head.value if head else {}).get(state.viewer_page) or {}).get("name") or "")
+    head = await head_of(runtime.store, context) or {}
+    name = str((head.get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
+
+
+async def backlog_of(timeline: Timeline, through: int, store: BaseStore, context: ReflectContext) -> Backlog:
+    """Return what was noted up to a turn since the last reflection."""
+    facts, reflections = (context.campaign_namespace(name) for name in (FACTS, "reflections"))
+    return await find_backlog(store, facts, reflections, timeline, through)
 
 
 async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
@@ -139,7 +147,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     """Collect what the model is shown, in the order of turns: new facts, similar ones, what answers the questions."""
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
-    namespaces = namespaces_of(runtime.context)
+    exchanges, facts = (runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS))
     answers = list[Evidence]()
     for text in state.questions:
         query = Query(
@@ -151,11 +159,11 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
             visibility="all",  # what is concluded of a secret is one
             refine=partial(keep_valid, runtime.store, timeline=state.timeline),
         )
-        records = await recall(runtime.store, [namespaces.exchanges, namespaces.facts], query)
+        records = await recall(runtime.store, [exchanges, facts], query)
         answers += [Evidence(record.key, record.value) for record in records]
-    similar = await _similar_facts(runtime.store, namespaces.facts, state, state.facts)
-    nearest = [fact for facts in similar for fact in facts[:1]]
-    further = [fact for facts in similar for fact in facts[1:]]
+    similar = await _similar_facts(runtime.store, facts, state, state.facts)
+    nearest = [fact for those in similar for fact in those[:1]]
+    further = [fact for those in similar for fact in those[1:]]
     unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
     evidence = prompts.fit_budget(list(unique.values()), runtime.context.buffer_tokens)
     evidence.sort(key=lambda record: (record.value.get("turn") or 0, str(record.value.get("at")), record.key))
@@ -183,31 +191,30 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
-    namespaces, turn, through = namespaces_of(runtime.context), state.turn, state.through or state.turn
+    facts, reflections = (runtime.context.campaign_namespace(name) for name in (FACTS, "reflections"))
+    turn, through = state.turn, state.through or state.turn
     thread = state.thread or run_thread(runtime) or ""  # the user's threads look for it
     stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()
     stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
     drafts = _insight_drafts(state, stamp, runtime)
-    changes = await write_facts(runtime.store, namespaces.facts, drafts, timeline=state.timeline)
+    changes = await write_facts(runtime.store, facts, drafts, timeline=state.timeline)
     drawings = [
-        second_drawing_op(namespaces.facts, draft.key, changes.repetitions[draft.key], draft.value)
+        second_drawing_op(facts, draft.key, changes.repetitions[draft.key], draft.value)
         for draft in drafts
         if draft.key in changes.repetitions
     ]
     await put_all(runtime.store, drawings)
     contradictions = state.concluded.contradictions if state.concluded else []
-    ended = await write_judgements(runtime.store, namespaces.facts, contradictions, stamp)
+    ended = await write_judgements(runtime.store, facts, contradictions, stamp)
     repeated = list(changes.repetitions.values())
     outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
-    await put_all(runtime.store, [finished_op(namespaces.reflections, stamp, through, outcome)])
+    await put_all(runtime.store, [finished_op(reflections, stamp, through, outcome)])
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
-async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Timeline, turns: range) -> int:
+async def noted_through(store: BaseStore, context: Settings, timeline: Timeline, turns: range) -> int:
     """Return the last of these turns up to which a timeline's facts were noted in the background; 0: none."""
-    keys = [record_key(branch_of(timeline, turn), turn, "noted") for turn in turns]
-    records = await asyncio.gather(*(store.aget(noted, key, refresh_ttl=False) for key in keys))
-    return max((turn for turn, record in zip(turns, records, strict=True) if record is not None), default=0)
+    return max(await turn_records(store, context, timeline, turns, NOTED), default=0)
 
 
 async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
@@ -217,15 +224,13 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     """
     state, start = await find_start(state, runtime)
     update: JSON = start | {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
-    store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
+    store, context = runtime.store, NotingContext.of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
     due = range(max(state.note_from, state.turn - MOST_TURNS, 1), state.turn + 1)
-    done = await noted_through(store, namespaces.noted, state.timeline, due)
-    keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
-    items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
-    records: dict[int, JSON] = {record.value["turn"]: record.value for record in items if record is not None}
-    turns = public_turns(turn_of(turn, record) for turn, record in sorted(records.items()))
+    done = await noted_through(store, context, state.timeline, due)
+    records = await turn_records(store, context, state.timeline, due[max(0, done + 1 - due.start) :])
+    turns = public_turns(turn_of(turn, record) for turn, record in records.items())
     if not turns:
         return update
 
@@ -240,8 +245,8 @@ async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     )
     through = state.turn if learned.through == turns[-1]["turn"] else learned.through
     stamp = Stamp(branch_of(state.timeline, through), through, thread=state.thread).to_json()
-    written = PutOp(namespaces.noted, record_key(stamp["branch"], through, "noted"), stamp, index=False)
-    await put_all(store, [written])
+    noted = context.campaign_namespace(NOTED)
+    await put_all(store, [PutOp(noted, record_key(stamp["branch"], through, NOTED), stamp, index=False)])
     notices = [notice(state.turn, "note", *remark) for remark in learned.remarks]
     return update | {"note_from": through + 1, "notices": notices}
 
@@ -315,4 +320,4 @@ def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
     return sorted(matches, key=lambda item: (-shared[item.key], item.key))[:_SIMILAR_READ]
 
 
-NODES = {node.__name__: node for node in (note, gather, question, retrieve, conclude, write)}
+NODES = (note, gather, question, retrieve, conclude, write)

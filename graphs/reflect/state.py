@@ -1,33 +1,17 @@
-"""ReflectState: one reflection; and where a campaign keeps what it reads and writes.
+"""ReflectState: one reflection.
 
 No checkpoint holds the text of a memory, so that forgetting need not look there.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 from langgraph.channels import UntrackedValue
 from pydantic import Field
 
-from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import NOTICES, CheckedTimeline, Schema
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
-
-
-class Namespaces(NamedTuple):
-    """Namespaces of one campaign."""
-
-    facts: tuple[str, ...]
-    exchanges: tuple[str, ...]
-    reflections: tuple[str, ...]
-    noted: tuple[str, ...]
-    head: tuple[str, ...]
-
-
-def namespaces_of(context: Settings) -> Namespaces:
-    """Return the namespaces of the campaign that the settings name."""
-    return Namespaces(*(context.campaign_namespace(name) for name in Namespaces._fields))
 
 
 class ReflectInput(Schema):

@@ -7,22 +7,20 @@ store says. The channel goes back to 0 only after a reflection's writes.
 import logging
 import uuid
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from questbook.graphs.reflect.background import NoBackgroundError, queue_of
 from questbook.graphs.reflect.graph import build_graph
-from questbook.graphs.reflect.nodes import MOST_TURNS, noted_through
-from questbook.graphs.reflect.state import namespaces_of
-from questbook.graphs.settings import MachineContext, NotingContext
+from questbook.graphs.reflect.nodes import MOST_TURNS, backlog_of, noted_through
 from questbook.graphs.turn import facts
 from questbook.graphs.turn.api_server import DURABILITY
 from questbook.graphs.turn.node import GaveWay
+from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import FactState, Notice, ReflectingState, failure_notice, notice
-from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 
 # A reflection that failed is tried again after another fifth of what was due has been noted. What waits is read each
@@ -30,11 +28,9 @@ from questbook.types import JSON
 _AGAIN = 5
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
-ContextT = TypeVar("ContextT", bound=MachineContext)
-NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
-async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
+async def reflect(state: ReflectingState, runtime: Runtime[Any]) -> JSON:
     """Reflect, or have it done in the background; if it fails, a notice says so."""
     notices: list[Notice] = []
     start = _start(state, runtime, through=state.learned_through)
@@ -61,26 +57,21 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
-async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
-    """Note what the turn taught: now, or in the background, as the setting `noting` says."""
-    noting = note_in_background if runtime.context.noting == "background" else facts.learn
-    return await noting(state, runtime)
+async def learn(state: FactState, runtime: Runtime[Any]) -> JSON:
+    """Note what the turns taught that are not noted yet: now, or in the background, as the setting `noting` says.
 
-
-async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
-    """Have a run of `reflect` in the background note what the turns taught that are not noted yet, and reflect on it.
-
-    Where there is no background it is `turn.facts.learn`, and a notice says so. `facts_through` follows next turn.
+    There a run of `reflect` notes it and reflects on it, and `facts_through` follows next turn. Where there is no
+    background it is `turn.facts.learn`, and a notice says so.
     """
     context, store = runtime.context, runtime.store
-    if store is None or state.remembered_through < state.turn:
+    if context.noting != "background" or store is None or state.remembered_through < state.turn:
         return await facts.learn(state, runtime)
     noted = state.facts_through
 
     async def begin() -> JSON:
         nonlocal noted
         due = range(max(noted + 1, state.turn - MOST_TURNS), state.turn + 1)
-        noted = max(noted, await noted_through(store, namespaces_of(context).noted, state.timeline, due))
+        noted = max(noted, await noted_through(store, context, state.timeline, due))
         start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
         return {"facts_through": noted, **await _begin_run(start, state, runtime)}
 
@@ -112,14 +103,14 @@ def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
     return fields | given
 
 
-async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
+async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Any]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
     The notices of the last run, in whose thread nobody looks, are shown here, once.
     """
-    namespaces = namespaces_of(runtime.context)
-    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
+    whose = start["thread"] or runtime.context.campaign_namespace(FACTS)
+    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{whose}"))
     async with queue_of(runtime) as queue:
         update: JSON = {}
         if (last := await queue.last_run(thread, state.turn)) is not None:
@@ -128,8 +119,7 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Conte
         elif not start["note_from"]:
             return {}
         if runtime.store is not None and not start["note_from"]:
-            facts, reflections = namespaces.facts, namespaces.reflections
-            pending = await find_backlog(runtime.store, facts, reflections, state.timeline, start["through"])
+            pending = await backlog_of(state.timeline, start["through"], runtime.store, runtime.context)
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, **update}
         await queue.begin(thread, start, runtime)

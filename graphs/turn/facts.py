@@ -22,7 +22,7 @@ from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_tur
 from questbook.graphs.turn.recall import FACTS
 from questbook.graphs.turn.scope import SettingsT, visible_timeline
 from questbook.graphs.turn.state import FactState, Turn, notice
-from questbook.graphs.turn.turn import messages_of, move_head, origin_of, turns_to_note
+from questbook.graphs.turn.turn import messages_of, move_head, origin_of, turn_records, turns_to_note
 from questbook.memory.facts.fact import Fact, facts_tool
 from questbook.memory.facts.forms import forms_tool, read_forms
 from questbook.memory.facts.reading import classify_statement, read_facts
@@ -30,7 +30,7 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import read_time
-from questbook.memory.timeline.timeline import Timeline, exchange_key
+from questbook.memory.timeline.timeline import Timeline
 from questbook.notebooks import DeclarationError, Notebook, render_fields
 from questbook.types import JSON, check_choice, check_number
 
@@ -167,10 +167,9 @@ async def learn_turns(
 ) -> TaughtTurns:
     """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
 
-    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs; `settings`
-    name the model, and whose facts they are. Attributes are known that were noted `before` this turn. The model is
-    shown turns of `budget` tokens; `wait` waits for its answer. `origin` returns where the facts come from, given the
-    first and the last turn that was shown.
+    The turns are `due`, the oldest first, at least one, as `ask_facts` takes them, and `timeline` is theirs. Attributes
+    are known that were noted `before` this turn. The model is shown turns of `budget` tokens; `wait` waits for its
+    answer. `origin` returns where the facts come from, given the first and the last turn that was shown.
     """
     namespace = settings.campaign_namespace(FACTS)
 
@@ -224,7 +223,6 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
 
 async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
-    exchanges = settings.campaign_namespace("exchanges")
-    item = await store.aget(exchanges, exchange_key(timeline, turn), refresh_ttl=False)
-    time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
+    records = await turn_records(store, settings, timeline, [turn])
+    time = read_time(str(records.get(turn, {}).get("said_at") or ""))
     return time.astimezone(settings.zone) if time else None

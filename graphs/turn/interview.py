@@ -23,9 +23,7 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
     """The outcome of one turn of an interview."""
 
     page: PageT  # the page after it
-    # What was said and noted, without calls that failed. The turn ends with what was said to the person, unless the
-    # page is complete.
-    messages: list[AnyMessage]
+    messages: list[AnyMessage]  # what was said and noted; last what was said to the person, unless the page is complete
     notices: list[Notice]  # what people should know: notes that were refused, a reply that was cut
     window: JSON  # the channel `window`, if it changes
 
@@ -34,17 +32,7 @@ class Done(NamedTuple, Generic[PageT]):
     """How the model decides that a page is done before all was said."""
 
     tool: JSON  # the tool by which it says so
-    # Fills in what is missing, given the page and the call's arguments; says what to tell the person.
-    complete: Callable[[PageT, JSON], tuple[PageT, str]]
-
-    def read(self, page: PageT, reply: AIMessage) -> tuple[PageT, list[str]]:
-        """Return the page after the tool's calls in a reply, and what to tell the person."""
-        remarks = []
-        for call in calls_of(reply):
-            if call.name == self.tool["function"]["name"] and not call.problem:
-                page, remark = self.complete(page, call.args)
-                remarks += [remark] if remark else []
-        return page, remarks
+    complete: Callable[[PageT, JSON], tuple[PageT, str]]  # given its arguments, fills in the page; what to tell of it
 
 
 async def interview(
@@ -64,6 +52,7 @@ async def interview(
     turn. If the model asks nothing, `question` is asked, with {missing} for the first missing field.
     """
     turn, private, done_tools = state.turn, is_private(state), [done.tool] if done else []
+    done_names = [tool["function"]["name"] for tool in done_tools]
     messages, notices = list[AnyMessage](), list[Notice]()
     spoke, problems, window = False, list[str](), dict[str, Any]()
     for _ in range(_ROUNDS):
@@ -79,11 +68,12 @@ async def interview(
         if private:
             edits = refuse_edits([page], reply, PRIVATE_REFUSAL)
         else:
-            edits = edit_pages([page], reply, other_tools=[tool["function"]["name"] for tool in done_tools])
+            edits = edit_pages([page], reply, other_tools=done_names)
         [page] = edits.pages
-        if done and not private:
-            page, remarks = done.read(page, reply)
-            notices += [notice(turn, node, remark) for remark in remarks]
+        for call in calls_of(reply) if done and not private else ():
+            if done and call.name in done_names and not call.problem:
+                page, remark = done.complete(page, call.args)
+                notices += [notice(turn, node, remark)] if remark else []
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
         problems = edits.problems if edits.results else problems

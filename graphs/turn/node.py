@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
@@ -22,6 +23,7 @@ from langgraph.graph._branch import BranchSpec
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import api_server
 from questbook.graphs.turn.channels import is_edit
@@ -29,6 +31,7 @@ from questbook.graphs.turn.run_guard import GuardedGraph
 from questbook.graphs.turn.scope import run_thread, settings_of
 from questbook.memory.store.any_store import timed
 from questbook.memory.sync import run_sync
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -81,11 +84,9 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
-    An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state).
-
-    `upkeep` says whether it leads away from the upkeep; elsewhere a turn needs its messages. If a turn `starts` with
-    it, the message of a run that has ended before leaves (node "condense"). Of an edge to `only` one node the state is
-    read for an edit alone.
+    An edit by `update_state` whose state does not go together is refused here (`check_edit` of the state; `upkeep`:
+    the edge leads away from the upkeep). If a turn `starts` with it, the message of a run that has ended before leaves
+    (node "condense"). Of an edge to `only` one node the state is read for an edit alone.
     """
 
     def __init__(
@@ -111,6 +112,21 @@ class Edge(Runnable[Any, str]):
         return self.invoke(input, config, **kwargs)
 
 
+def _checked(route: Callable[[Any], str], settings_class: type[Settings], state: Any) -> str:
+    """Begin a turn; settings that are not the thread's are refused, and a last message that cannot be played."""
+    settings = settings_of_run(settings_class, state) or settings_class.of()
+    if not state.messages or not isinstance(state.messages[-1], HumanMessage):
+        problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
+        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
+    text = state.messages[-1].text
+    if not text.strip():
+        raise InputError("The message is blank. Say something.")
+    if len(text) > settings.max_message_chars:
+        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
+        raise InputError(f"The message has {len(text):,} characters; {most}")
+    return route(state)
+
+
 class _Branch(BranchSpec):
     """LangGraph's branch, which gives its edge the way to read the state: reading takes as long as a short node."""
 
@@ -121,11 +137,21 @@ class _Branch(BranchSpec):
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
     """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
 
+    def add_steps(
+        self, *steps: Callable[[Any, Runtime[Any]], Awaitable[Any]], upkeep: bool = False, speaks: JSON | None = None
+    ) -> None:
+        """Add a node for each function, under its name; `speaks` says whether it `ASKS` or `ANSWERS` the person."""
+        context: Any = self.context_schema
+        for step in steps:
+            self.add_node(step.__name__, Node(step, context.of, upkeep=upkeep), metadata=speaks)
+
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
         """Add edges as to any graph; each is an `Edge`. Their nodes come first."""
         node = getattr(self.nodes.get(source), "runnable", None)
         starts = source == START and hasattr(self.state_schema, "is_repeated")
         only = path_map[0] if len(path_map) == 1 and not starts else None
+        if starts and self.context_schema:  # before any node has run: what is refused leaves the state untouched
+            path = partial(_checked, path, self.context_schema)
         edge = Edge(path, upkeep=getattr(node, "upkeep", False), starts=starts, only=only)
         super().add_conditional_edges(source, edge, [*path_map, "condense"] if starts else path_map)
         self.branches[source] |= {name: _Branch(*branch) for name, branch in self.branches[source].items()}
@@ -154,8 +180,8 @@ def context_or_none() -> Any:
 
 def speaking_nodes(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> dict[str, str]:
     """Return the nodes in which the model speaks to the person, each with how: "asks" or "answers"."""
-    nodes = {name: (node.metadata or {}).get(SPEAKS) for name, node in graph.builder.nodes.items()}
-    return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
+    nodes = graph.builder.nodes.items()
+    return {name: str(how) for name, node in nodes if (how := (node.metadata or {}).get(SPEAKS))}
 
 
 def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:

@@ -91,17 +91,13 @@ class Notes(Generic[PageT]):
     """What the model noted."""
 
     pages: list[PageT]  # the pages after it, in the order given
-    # What a person should know: values that code corrected, facts that could not be read.
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # for a person: values that code corrected, unreadable facts
     other_calls: list[Call] = field(default_factory=list)  # readable calls of the other tools that were offered
-    # Why not all was noted, even when it was asked for again; empty if all was. What did fit is noted.
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # why not all was noted, even when it was asked for again
     refused: set[str] = field(default_factory=set)  # names of the tools of which not all was noted
-    # Names of the tools in the last answer whose arguments could not be read.
-    unread: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # names of tools whose last arguments could not be read
     is_answer: bool = False  # whether the model has answered at all
-    # What changed on each page: a merge patch from the page that was given, {} for no change.
-    patches: list[JSON] = field(default_factory=list)
+    patches: list[JSON] = field(default_factory=list)  # merge patches of the pages that were given, {}: no change
 
 
 async def take_notes(
@@ -113,51 +109,38 @@ async def take_notes(
     calls of `other_tools` cannot be read, the patches of pages count all the same. A QuestbookError says that the model
     failed, or took longer than `settings.update_timeout`, before anything was noted.
     """
-    notes = Notes(list(pages))
+    notes, tools = Notes(list(pages)), [*(page.tool() for page in pages), *other_tools]
+    others = {tool["function"]["name"] for tool in other_tools}
     try:
         async with asyncio.timeout(settings.update_timeout):
-            await _ask_for_notes(notes, pages, prompt, settings, other_tools)
+            model = bind_tools(await chat_model(settings), tools, settings)
+            for _ in range(1 + _RETRIES):
+                reply = await ask(model, prompt, model_name=settings.model, tools=tools, tags=[TAG_NOSTREAM])
+                edits, calls = edit_pages(notes.pages, reply, other_tools=others, stored=pages), calls_of(reply)
+                was_text, no_call = notes.problems == [_NO_CALL], not calls and not _says_no_change(reply.text)
+                notes.pages, notes.problems, notes.refused = edits.pages, edits.problems, edits.refused
+                notes.unread = [call.name for call in calls if call.problem]
+                notes.remarks += edits.notes
+                notes.other_calls += [call for call in calls if call.name in others and not call.problem]
+                if no_call:
+                    notes.problems, notes.refused = [_NO_CALL], {type(page).__name__ for page in pages}
+                notes.is_answer = True  # it counts even if the model then fails
+                if not notes.problems or (no_call and was_text):
+                    break
+                names = ", ".join(tool["function"]["name"] for tool in tools)
+                again = HumanMessage(f'{_NO_CALL} Call {names} with what is to be noted, or answer "no change".')
+                prompt = [*prompt, reply, *([again] if no_call else edits.results)]
     except (TimeoutError, QuestbookError) as error:
         reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
         if not notes.is_answer:
             raise (error if isinstance(error, QuestbookError) else ModelError(reason)) from error
         notes.problems.append(reason)
-    others = {tool["function"]["name"] for tool in other_tools}
     if pages and notes.problems and len(notes.unread) == len(notes.problems) and others.issuperset(notes.unread):
         names = ", ".join(sorted(set(notes.unread)))
         notes.remarks.append(f"The {names} that the model sent could not be read; the page's notes are kept.")
         notes.problems, notes.refused = [], set()
     notes.patches = [new.patch_from(old) for old, new in zip(pages, notes.pages, strict=True)]
     return notes
-
-
-async def _ask_for_notes(
-    notes: Notes[PageT],
-    pages: Sequence[PageT],
-    prompt: Sequence[BaseMessage],
-    settings: Settings,
-    other_tools: Sequence[JSON],
-) -> None:
-    """Ask until all is noted; after each answer the notes say what was: it counts even if the model then fails."""
-    tools = [*(page.tool() for page in pages), *other_tools]
-    others = {tool["function"]["name"] for tool in other_tools}
-    model = bind_tools(await chat_model(settings), tools, settings)
-    for _ in range(1 + _RETRIES):
-        reply = await ask(model, prompt, model_name=settings.model, tools=tools, tags=[TAG_NOSTREAM])
-        edits, calls = edit_pages(notes.pages, reply, other_tools=others, stored=pages), calls_of(reply)
-        was_text, no_call = notes.problems == [_NO_CALL], not calls and not _says_no_change(reply.text)
-        notes.pages, notes.problems, notes.refused = edits.pages, edits.problems, edits.refused
-        notes.unread = [call.name for call in calls if call.problem]
-        notes.remarks += edits.notes
-        notes.other_calls += [call for call in calls if call.name in others and not call.problem]
-        if no_call:
-            notes.problems, notes.refused = [_NO_CALL], {type(page).__name__ for page in pages}
-        notes.is_answer = True
-        if not notes.problems or (no_call and was_text):
-            return
-        names = ", ".join(tool["function"]["name"] for tool in tools)
-        again = HumanMessage(f'{_NO_CALL} Call {names} with what is to be noted, or answer "no change".')
-        prompt = [*prompt, reply, *([again] if no_call else edits.results)]
 
 
 def _says_no_change(text: str) -> bool:

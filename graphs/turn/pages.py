@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -82,19 +82,15 @@ class Spec:
         is_name = isinstance(self.name, str) and bool(self.name.strip()) and ":" not in self.name
         is_model = model is None or (isinstance(model, str | BaseChatModel) and model != "")
         is_policy = buffer is None or (isinstance(buffer, BufferPolicy) and not isinstance(buffer, type))
-        for fits, argument, value, expected in (
-            (is_name, "name", self.name, "a name without a colon, such as 'desk'"),
-            (is_model, "model", model, "a chat model, or its name, such as 'openai:gpt-4.1-mini'"),
-            (are_names(tools), "remember_tools", tools, "names of tools, such as ['search_web']"),
-            (isinstance(self.recall, Recall | None), "recall", self.recall, "Recall(…), such as Recall(tokens=400)"),
-            (is_policy, "buffer", buffer, "a buffer policy, such as LastTurns(6)"),
-            (not isinstance(pages, type | Notebook), "notebooks", pages, "a list of classes, such as [MyNotebook]"),
-        ):
-            if not fits:
-                raise DeclarationError(f"{argument}: got {value!r:.80}; expected {expected}.")
+        expect(is_name, "name", self.name, "a name without a colon, such as 'desk'")
+        expect(is_model, "model", model, "a chat model, or its name, such as 'openai:gpt-4.1-mini'")
+        expect(are_names(tools), "remember_tools", tools, "names of tools, such as ['search_web']")
+        expect(isinstance(self.recall, Recall | None), "recall", self.recall, "Recall(…), such as Recall(tokens=400)")
+        expect(is_policy, "buffer", buffer, "a buffer policy, such as LastTurns(6)")
+        expect(not isinstance(pages, type | Notebook), "notebooks", pages, "a list of classes, such as [MyNotebook]")
         check_declarations(self.notebooks)
-        if not isinstance(self.shared, tuple) or not all(isinstance(page, type) for page in self.shared):
-            raise DeclarationError(f"shared: got {self.shared!r:.80}; expected a list of the notebooks, or nothing.")
+        are_classes = isinstance(self.shared, tuple) and all(isinstance(page, type) for page in self.shared)
+        expect(are_classes, "shared", self.shared, "a list of the notebooks, or nothing")
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:
                 clash = f"every agent has something called {channel!r} already. Set its CHANNEL to another name."
@@ -108,27 +104,31 @@ class Spec:
     def settings(
         self, base: type[SettingsT], model: str | BaseChatModel | None, defaults: Mapping[str, Any] | None = None
     ) -> type[SettingsT]:
-        """Make the class of the agent's settings.
+        """Make the class of the agent's settings, with `defaults` of settings of `base` by name.
 
-        Its campaign is "agent:" and the agent's name; campaigns that a caller names get that prefix, too. `model` is
-        the default of the setting `model`; a chat model is used whatever the setting says. `defaults` are those of
-        other settings of `base`, by name.
+        The campaign is "agent:" and the agent's name; campaigns that a caller names get that prefix, too. `model` is a
+        default as well; a chat model is used whatever the setting says.
         """
-        about = {field: base.model_fields[field].description for field in ("campaign", "model")}
         own = f"agent:{self.name}"
-        campaign = Annotated[str, AfterValidator(partial(own_name, own=own))]
-        campaign_field = Field(default=own, max_length=200, description=about["campaign"])
-        fields: dict[str, Any] = {"campaign": (campaign, campaign_field)}
-        for name, value in (defaults or {}).items():
-            fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))
-            fields[name][1].default = value
+        values = {"campaign": own, **(defaults or {})}
         if model is not None:
             label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
-            fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
+            values["model"] = label
+        fields: dict[str, Any] = {}
+        for name, value in values.items():
+            fields[name] = (base.model_fields[name].annotation, copy(base.model_fields[name]))
+            fields[name][1].default = value
+        fields["campaign"] = (Annotated[str, AfterValidator(partial(own_name, own=own))], fields["campaign"][1])
         settings = create_model("AgentContext", __base__=base, __module__=__name__, **fields)
         settings.APP = self.app
         settings.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
         return settings
+
+
+def expect(fits: bool, argument: str, value: object, expected: str) -> None:
+    """Refuse an argument of an agent that does not fit, by a DeclarationError."""
+    if not fits:
+        raise DeclarationError(f"{argument}: got {value!r:.80}; expected {expected}.")
 
 
 def declare(check: Callable[..., None], *about: Any) -> None:
@@ -226,12 +226,6 @@ async def remember(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     return {**update, **published, "notices": [*update.get("notices", []), *published.get("notices", [])]}
 
 
-class _Noted(NamedTuple):
-    channels: list[str]
-    last: int
-    notes: Notes[Notebook]
-
-
 async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them (`take_notes`, `catching_up`).
 
@@ -240,11 +234,11 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     due, context = due_pages(state), runtime.context
     first = min((state.noted.get(name, 0) for name in due), default=state.turn) + 1
 
-    async def ask(shown: list[Turn]) -> _Noted:
+    async def ask(shown: list[Turn]) -> tuple[list[str], int, Notes[Notebook]]:
         last = state.turn if len(shown) == len(turns) else shown[-1]["turn"]  # private turns need no notes
         channels = [name for name in due if state.noted.get(name, 0) < last]
         pages: list[Notebook] = [getattr(state, name) for name in channels]
-        return _Noted(channels, last, await take_notes(pages, update_prompt(state, channels, shown), context))
+        return channels, last, await take_notes(pages, update_prompt(state, channels, shown), context)
 
     with catching_up(state, "update_pages", f"The pages ({', '.join(due)}) were not updated") as failure:
         turns = await turns_to_note(state, runtime, first)

@@ -136,12 +136,12 @@ def _escape_words(message: BaseMessage) -> BaseMessage:
     """Escape a person's words, in every turn alike, so that an old message stays what it was."""
     if not isinstance(message, HumanMessage):
         return message
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": escape(message.content)})
-    return message.model_copy(update={"content": [_escape_block(block) for block in message.content]})
+    content = message.content
+    escaped = _escaped(content) if isinstance(content, str) else [_escaped(block) for block in content]
+    return message.model_copy(update={"content": escaped})
 
 
-def _escape_block(block: str | JSON) -> str | JSON:
+def _escaped(block: str | JSON) -> str | JSON:
     if isinstance(block, str):
         return escape(block)
     return block | {"text": escape(block["text"])} if isinstance(block.get("text"), str) else block

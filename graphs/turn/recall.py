@@ -212,8 +212,7 @@ class Recall:
 class Seen(NamedTuple):
     """What a turn may see."""
 
-    # The timeline, as of the last turn that is written: the record of a later one may be another future's.
-    timeline: Timeline
+    timeline: Timeline  # as of the last turn that is written: a later record may be another future's
     since: int  # first turn that is in the prompt word for word
     turn: int
     message: str  # what the person says in it
@@ -240,8 +239,7 @@ class RecallPlan:
     lasting: Sequence[tuple[str, ...]] = ()  # namespaces whose records belong to no timeline
     hints: Sequence[WeightedText] = ()  # further texts that help to find what is meant
     always: Sequence[Always] = ()  # what comes whatever the message says, in the order in which it takes its share
-    # Who plays, in a game: what they do not know comes as a secret. None: there is no story.
-    character: str | None = None
+    character: str | None = None  # who plays: what they do not know comes as a secret. None: there is no story
     day: int | None = None  # day of the story
     aliases: bool = False  # whether to search for those whom the message calls by another name, too
     voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state

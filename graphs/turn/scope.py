@@ -37,10 +37,8 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     """Return whose memory a run reads and writes: who logged in, else whom the caller names.
 
     A server puts who logged in into `configurable` (`logged_in`); a caller names "user" there, or in the context or an
-    option (`said`). `otherwise` is the user of a program that only one person uses.
-
-    Raises:
-        SettingsError: Nobody is named; or two that differ are; or a name is no text of 1 to 200 characters.
+    option (`said`). `otherwise` is the user of a program that only one person uses. A SettingsError says that nobody is
+    named, or two that differ are, or that a name is no text of 1 to 200 characters.
     """
     named = {
         "the log-in": logged_in(configurable),

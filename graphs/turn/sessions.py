@@ -1,12 +1,8 @@
 """How a thread begins: a new one goes on from the campaign's head; one whose id was used before begins again.
 
-The head is what the last finished turn left: pages, summary, timeline. Of a machine whose memories are not a campaign's
-(`questbook.graphs.turn.scope`), a new thread takes over the pages of scope campaign alone.
-
-The state is also empty where a thread has gone back to its beginning, and where its checkpoints are gone; only the
-checkpointer tells these apart. What the first took back is seen by nobody. The second begins again: what the store
-knows of it stays visible, as if another thread had said it, and its new branches have a mark of their own
-(`questbook.memory.timeline.timeline.UserTimeline`).
+The head is what the last finished turn left: pages, summary, timeline. The state is also empty where a thread has gone
+back to its beginning, and where its checkpoints are gone; only the checkpointer tells these apart. What the first took
+back is seen by nobody; what the store knows of the second stays visible, as if another thread had said it.
 """
 
 import asyncio
@@ -94,11 +90,8 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
 
     The past of a thread is decided once: gone back to its first message, it must not take over the head that its own
-    abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
-
-    Raises:
-        PastUnknownError: The store cannot say whether there is a past.
-        SettingsError: The campaign is another machine's.
+    abandoned future has left. `recap` makes a text of the head that opens the thread; "": none. A PastUnknownError says
+    that the store cannot tell whether there is a past, a SettingsError that the campaign is another machine's.
     """
     if state.turn or state.timeline or runtime.store is None or not head_key(state):
         return {}

@@ -72,7 +72,8 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             update |= {channel: new.patch_from(page)}
             agreed[channel] = shared.as_json()
             moved = [*moved, channel] if has_moved else moved
-        await _enter(runtime.store, view)
+        if view.thread and not view and view.head_place not in await get_values(runtime.store, [view.head_place]):
+            await put_all(runtime.store, [view.head_op()])  # forgetting looks in the threads that have a head
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = f"What other threads noted on {', '.join(pages)} could not be read."
         return {"notices": [failure_notice(state.turn, "begin", text, error)]}
@@ -117,12 +118,6 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     head = read_timeline((await get_values(store, [view.head_place])).get(view.head_place, {}))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]
-
-
-async def _enter(store: BaseStore, view: UserTimeline) -> None:
-    """Leave a new thread's head, which sees nothing yet: forgetting looks in the threads that have one."""
-    if view.thread and not view and view.head_place not in await get_values(store, [view.head_place]):
-        await put_all(store, [view.head_op()])
 
 
 async def _read_page(

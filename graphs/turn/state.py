@@ -103,10 +103,9 @@ _MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
     """Make the channel of a page, which applies merge patches (RFC 7396) of any writer.
 
-    A state declares it as `Annotated[Page, patches(Page)]`. If a patch does not fit, the page stays as it is. An edit
-    by `update_state` raises a NotebookError that names the field; a write that LangGraph has saved already is left out,
-    with a line in the log.
-    `bounded` says whether the page's limit holds: where several nodes write in one step, each checks it itself.
+    A state declares it as `Annotated[Page, patches(Page)]`. If a patch does not fit, the page stays as it is: an edit
+    by `update_state` raises a NotebookError that names the field, what LangGraph has saved already is left out. Where
+    several nodes write in one step, the page's limit does not hold (`bounded`): each checks it itself.
     """
 
     def reduce(current: Any, patch: Any) -> JSON:

@@ -96,6 +96,11 @@ def has_calls(state: TurnState) -> bool:
     return isinstance(state.messages[-1], AIMessage) and bool(calls_of(state.messages[-1]))
 
 
+def has_results(state: TurnState) -> bool:
+    """Whether results of tools come last, so that the model is asked again."""
+    return isinstance(state.messages[-1], ToolMessage)
+
+
 def tool_rounds(state: TurnState) -> int:
     """Count how often the model has called tools in this turn."""
     return sum(1 for message in state.current_turn if isinstance(message, AIMessage) and calls_of(message))
@@ -124,7 +129,9 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
     result = answer(call, " ".join([kept, *notes, *problems]), ok=False)
-    return PageEdit(edited, result, notes, " ".join([kept, *_without_secrets(problems, type(page))]))
+    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
+    secret = ["A secret did not fit."] if len(public) < len(problems) else []
+    return PageEdit(edited, result, notes, " ".join([kept, *public, *secret]))
 
 
 def edit_pages(
@@ -166,11 +173,6 @@ def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> Pag
 def _no_such_tool(call: Call, known: Sequence[str]) -> str:
     only = "the only one is" if len(known) == 1 else "there are"
     return f"There is no tool {call.name!r:.60}; {only} {', '.join(known)}."
-
-
-def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
-    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
-    return public if len(public) == len(problems) else [*public, "A secret did not fit."]
 
 
 class TurnTools(ABC):
@@ -251,24 +253,14 @@ async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Rou
     done = await answer_calls(state, tools, calls)
     spent = tool_rounds(state) >= most_rounds
     wanted = any(result.status == "error" for result in done.results) or any(map(tools.asks_again, calls))
-    again = not message.text.strip() or (wanted and not spent and not tools.is_over)
-    spent = spent and not tools.is_over
-    return done._replace(messages=_after_tools(message, done.results, again=again, spent=spent))
-
-
-def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools.
-
-    If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
-    `spent` for this turn, the last result says so.
-    """
-    if not again:
+    if message.text.strip() and (not wanted or spent or tools.is_over):  # the turn ends with what was said
         silent = message.model_copy(update={"content": ""})
-        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
-    if spent and results:
-        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
-        return [*results[:-1], results[-1].model_copy(update={"content": text})]
-    return [*results]
+        return done._replace(messages=[silent, *done.results, AIMessage(message.text, id=f"{message.id}-said")])
+    if not spent or tools.is_over or not done.results:
+        return done
+    *results, last = done.results
+    text = f"{last.text}\nNo more tools in this turn: answer now."
+    return done._replace(messages=[*results, last.model_copy(update={"content": text})])
 
 
 def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:

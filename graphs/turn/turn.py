@@ -4,29 +4,26 @@ A private turn is one whose person asked that it not be remembered. Its words ar
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 
-import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
 
-from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.errors import InputError, PastUnknownError
+from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem, said_at
-from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.scope import HEAD, SettingsT, run_thread, visible_timeline
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import MOST_REMEMBERED, Turn, TurnState, failure_notice, notice, opener_of, turn_of
 from questbook.memory.buffer.policies import split_turns
 from questbook.memory.recall.intents import is_standing, off_record
 from questbook.memory.recall.recall import access_op, last_accesses
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import get_values, put_all
 from questbook.memory.timeline.records import STANDING, WITHHELD
-from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, exchange_key, extend
+from questbook.memory.timeline.timeline import Segment, Timeline, branch_name, branch_of, extend, record_key
 from questbook.memory.timeline.timeline import remember as remember_records
 from questbook.types import JSON
 
@@ -36,24 +33,6 @@ CLOCK = "clock"  # what a notice names as its node if the computer's clock went 
 FORGOTTEN = "[forgotten]"  # what a record says in the place of words that are not kept, or no longer
 PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
 """What a tool answers that would note something of a private turn."""
-
-
-def check_input(state: TurnState, settings: Settings) -> None:
-    """Refuse a last message that is no player's, says nothing, or is too long, by an InputError."""
-    if not state.messages or not isinstance(state.messages[-1], HumanMessage):
-        problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
-        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
-    text = state.messages[-1].text
-    if not text.strip():
-        raise InputError("The message is blank. Say something.")
-    if len(text) > settings.max_message_chars:
-        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
-        raise InputError(f"The message has {len(text):,} characters; {most}")
-
-
-def check_start(state: TurnState, settings_class: type[Settings]) -> None:
-    """Refuse, in an edge, input that cannot be played (`check_input`), and settings that are not the thread's."""
-    check_input(state, settings_of_run(settings_class, state) or settings_class.of())
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
@@ -105,9 +84,7 @@ async def remember_turns(
     """Write the turns that are not stored yet, one record each, and move the head; return the channels to write.
 
     To run the node twice is to run it once. If the store fails, a notice says so, and the next turn writes it too.
-
-    `writes` makes further writes of an application, given the turns, the timeline with their places, and where the
-    records come from (`origin_of`).
+    `writes` makes further writes, given the turns, the timeline with their places, and `origin_of` the records.
     """
     if runtime.store is None:
         first = []
@@ -117,15 +94,16 @@ async def remember_turns(
         return {"remembered_through": state.turn, "notices": first}
     turns, origin = state.transcript(state.remembered_through + 1, state.turn), origin_of(runtime)
     try:
-        accesses = await _last_accesses(state, runtime.store, runtime.context)
+        accesses = runtime.context.campaign_namespace("accesses")
+        is_scored = state.recalled and runtime.context.weights.scoring == "generative_agents"
+        last = await last_accesses(runtime.store, accesses, state.timeline, state.turn) if is_scored else None
 
         def more(timeline: list[Segment]) -> list[PutOp]:
             ops = writes(turns, timeline, origin) if writes else []
             ops += head_ops(state, timeline, runtime.context, origin["thread"])
-            if accesses is not None:
+            if last is not None:
                 used = [key for memory in state.recalled or [] for key in (memory["key"], *memory.get("tells", ()))]
-                namespace = runtime.context.campaign_namespace("accesses")
-                ops.append(access_op(namespace, timeline, state.turn, accesses, used, origin["said_at"]))
+                ops.append(access_op(accesses, timeline, state.turn, last, used, origin["said_at"]))
             return ops
 
         timeline = await remember_records(
@@ -159,14 +137,21 @@ async def turns_to_note(state: TurnState, runtime: Runtime[SettingsT], first: in
     earlier = range(max(first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
     if runtime.store is None or not earlier or not state.timeline:
         return public_turns(turns)
-    namespace = runtime.context.campaign_namespace("exchanges")
-    keys = (exchange_key(state.timeline, turn) for turn in earlier)
     try:
-        records = await asyncio.gather(*(runtime.store.aget(namespace, key, refresh_ttl=False) for key in keys))
+        past = await turn_records(runtime.store, runtime.context, state.timeline, earlier)
     except Exception as error:  # any store may be behind this
         raise PastUnknownError(f"Earlier turns cannot be read from the store: {error}") from error
-    past = [(turn, record.value) for turn, record in zip(earlier, records, strict=True) if record is not None]
-    return public_turns([*(turn_of(turn, value) for turn, value in past), *turns])
+    return public_turns([*(turn_of(turn, value) for turn, value in past.items()), *turns])
+
+
+async def turn_records(
+    store: BaseStore, settings: Settings, timeline: Timeline, turns: Iterable[int], kind: str = "exchanges"
+) -> dict[int, JSON]:
+    """Return the records of one kind that turns of a timeline have, by turn, in their order."""
+    namespace = settings.campaign_namespace(kind)
+    places = {t: (namespace, record_key(branch_of(timeline, t), t, kind.removesuffix("s"))) for t in turns}
+    found = await get_values(store, [*places.values()])
+    return {turn: dict(found[place]) for turn, place in places.items() if place in found}
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
@@ -235,11 +220,3 @@ def _record(turn: Turn, state: TurnState) -> JSON:
         "line": state.line,
         "messages": [message.id for message in buffered[turn["turn"]] if message.id],
     }
-
-
-async def _last_accesses(state: TurnState, store: BaseStore, settings: Settings) -> dict[str, str] | None:
-    """Return when each record was last used before this turn; None if nothing was, or scoring does not go by it."""
-    if settings.weights.scoring != "generative_agents" or not state.recalled:
-        return None
-    accesses = settings.campaign_namespace("accesses")
-    return await last_accesses(store, accesses, state.timeline, state.turn)
