@@ -19,7 +19,7 @@ from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError
-from questbook.graphs.terminal.doctor import doctor
+from questbook.graphs.terminal.homes import doctor
 from questbook.memory.store.database_file import list_keys
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."

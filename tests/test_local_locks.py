@@ -18,7 +18,7 @@ from questbook.graphs.local.databases import create_database
 from questbook.graphs.local.doctor import problem_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.homes import find_home
-from questbook.graphs.terminal.doctor import doctor
+from questbook.graphs.terminal.homes import doctor
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 CAMPAIGN = Context(model="offline", user="ann", seed=6, campaign="mine-0")

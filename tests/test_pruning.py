@@ -24,7 +24,7 @@ from questbook.graphs.errors import PruningError
 from questbook.graphs.local import checkpointer
 from questbook.graphs.pruning import prune as pruning
 from questbook.graphs.pruning.retention import Tree, TreeNode, kept_of_subgraph, kept_turns
-from questbook.graphs.terminal.prune import prune as command
+from questbook.graphs.terminal.homes import prune as command
 
 THREAD = {"configurable": {"thread_id": "t"}}
 

@@ -22,7 +22,7 @@ from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.prune import prune as prune_games
+from questbook.graphs.terminal.homes import prune as prune_games
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 

@@ -95,17 +95,6 @@ async def test_the_newest_are_found_where_a_store_cannot_rank(tmp_path):
             assert (await keys(store, "the heron", timeline=[("a", 1300)], limit=3))[0] == "a-1300"
 
 
-async def test_what_another_record_was_replaced_by_gets_no_strangers_question(store):
-    told = [{"player": "What about the mill?", "reply": "Is the miller awake?"}, {"player": "yes", "reply": "He is."}]
-    await remember(store, HERE, told, turn=1, timeline=[("a", 2)])
-
-    async def replaced(found):
-        return [found[0]._replace(key="elsewhere", value={"text": "He moved.", "kind": "trait"})]
-
-    (one,) = await recall(store, HERE, Query("Is he awake?", timeline=[("a", 2)], refine=replaced))
-    assert one.question is None
-
-
 FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
 
 

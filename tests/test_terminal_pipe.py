@@ -210,7 +210,7 @@ def test_a_wrong_command_line_is_status_2(line, capsys):
 
 COMMANDS = {
     "play": "terminal.play", "serve": "web.serve", "rewind": "terminal.travel", "chat": "terminal.chat",
-    "forget": "terminal.forget", "doctor": "terminal.doctor", "prune": "terminal.prune", "lore": "terminal.lore",
+    "forget": "terminal.forget", "doctor": "terminal.homes", "prune": "terminal.homes", "lore": "terminal.lore",
     "bring": "terminal.import_export", "send": "terminal.import_export", "memories": "terminal.memories",
 }  # fmt: skip
 LISTED = {"kind": None, "thread": None, "since": None, "until": None, "character": None, "player": False, "team": None}

@@ -6,6 +6,6 @@
 - `play`: the loop of a game: a line from the keyboard or a pipe, a turn of the graph, and again. `chat`: with the
   companion.
 - `slash_commands`: what a slash command is, and all of them but those that go back and forth in the story (`travel`).
-- `lore`, `memories`, `import_export`, `forget`, `doctor`, `prune`, `homes`: commands of the shell.
+- `lore`, `memories`, `import_export`, `forget`, `homes` (of all games at once): commands of the shell.
 - `screen`, `pages`: everything that is shown, and pages as rows.
 """

@@ -206,13 +206,13 @@ def _upkeep(commands: _Commands) -> list[_Parser]:
     does = """Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one may be
     missing, or from another day. Says what is wrong, and what can be rebuilt."""
     short = "compare checkpoints and memories; rebuild memories that are missing"
-    doctor = _command(commands, "doctor", "terminal.doctor:doctor", short, does)
+    doctor = _command(commands, "doctor", "terminal.homes:doctor", short, does)
     _add(doctor, "--mend", "rebuild from checkpoints what memory lacks")
     does = """Delete the checkpoints that nobody goes back to, of all games. Kept are the last turns of each line, every
     end of a branch, and every turn after which branches part. Memories are not changed. First it is shown, and you are
     asked."""
     short = "delete old checkpoints, so that the games' file does not grow for ever"
-    prune = _command(commands, "prune", "terminal.prune:prune", short, does)
+    prune = _command(commands, "prune", "terminal.homes:prune", short, does)
     _add(prune, "--keep-turns N", "of each line (default: %(default)s)", type=int, default=50)
     _add(prune, "--older-than DAYS", "also keep turns that are younger", type=float)
     _add(prune, "--campaign NAME", "only this campaign")

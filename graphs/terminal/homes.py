@@ -1,22 +1,33 @@
-"""Commands on a whole home: `questbook migrate`, `copy`, `backup` and `restore`."""
+"""Commands on a whole home: `questbook migrate`, `copy`, `backup`, `restore`, `doctor` and `prune`."""
 
 import argparse
 import asyncio
 import time
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.forgetting.backends import erasure_of
 from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import VARIABLE, SuppressionList
-from questbook.graphs.interface.text import number_of
+from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.backup import back_up, restore
 from questbook.graphs.local.copying import copy_home
+from questbook.graphs.local.databases import minilm_hint
+from questbook.graphs.local.doctor import mend as mend_campaign
+from questbook.graphs.local.doctor import problem_of, unreachable_turns
 from questbook.graphs.local.file_home import FileHome
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.game import context_class, open_game
+from questbook.graphs.local.home import CampaignBusyError, Home, hold_campaign
 from questbook.graphs.local.homes import DATABASE, find_home, home_at
+from questbook.graphs.local.saved_game import last_of_threads, machine_of, thread_id_of
+from questbook.graphs.pruning.prune import Pruned
+from questbook.graphs.pruning.prune import prune as prune_threads
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.screen import say
+from questbook.graphs.terminal.screen import ask, say
+from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
 _STEP = 2.0  # seconds between two lines that say how far it is
 
@@ -84,3 +95,130 @@ async def replay(home: Home, context: Settings, since: str) -> None:
     async with home.open_checkpointer() as checkpointer, home.open_store() as store:
         done = await forget_again(store, checkpointer, [context.user], moment)
     say(f"Forgotten again: {number_of(len(done), 'entry', 'entries')} of the list.")
+
+
+_HEAD_LABELS = 3  # user, campaign, "head"
+_CAUSE = (
+    "Versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used one data directory at once. "
+    "Turns that both files lost are not seen here. Keep a copy of both files before you mend."
+)
+
+
+async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
+    """Examine both databases, compare them for every campaign and companion of a user, and print what is wrong.
+
+    With the flag `mend`, rebuild what is missing. Return whether nothing is wrong, or nothing any more.
+    """
+    home = await asyncio.to_thread(find_home)
+    damage = await home.find_damage()
+    for sentence in damage:
+        say(one_line(sentence, 600))
+    if damage and "damaged" in damage[-1]:
+        say(_CAUSE)
+        return False
+    campaigns, is_sound = await _contexts(context, home), True
+    for machine, settings in campaigns:
+        is_sound &= await _examine(settings, home, machine, mend=flags.mend)
+    count = number_of(len(campaigns), "campaign")
+    say(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)})." if is_sound else _CAUSE)
+    if hint := await minilm_hint(home, context.embeddings):
+        say(hint)
+    return is_sound
+
+
+async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]:
+    """Return graph and settings of each campaign and companion, as checkpoints and memories know them."""
+    campaigns: set[tuple[str, str]] = set()
+    async with home.open_checkpointer() as checkpointer:
+        async for saved in last_of_threads(checkpointer, context.user):
+            if saved.machine and saved.campaign and saved.on_own_thread:
+                campaigns.add((saved.machine, saved.campaign))
+    for path in await home.list_paths(campaign_namespace(context.user, "")[0], "head"):
+        head = await home.read_item(path, "head") or {}
+        if (machine := machine_of(head)) and len(path) == _HEAD_LABELS:
+            campaigns.add((machine, unescape_label(path[1])))
+    contexts = []
+    for machine, campaign in sorted(campaigns):
+        settings = await asyncio.to_thread(context_class, machine)
+        contexts.append((machine, settings.of(None, user=context.user, campaign=campaign)))
+    return contexts
+
+
+async def _examine(context: Settings, home: Home, machine: str, *, mend: bool) -> bool:
+    name = f"Campaign {one_line(context.campaign, 60)!r}"
+    async with open_game(context, home, machine) as game:
+        problem, unreachable = await problem_of(game), await unreachable_turns(game)
+        for found in filter(None, (problem, unreachable)):
+            say(f"{name}: {found}")
+        if not problem:
+            return not unreachable
+        if not mend or "--mend" not in problem:
+            return False
+        async with hold_campaign(home, context.user, context.campaign):
+            say(f"{name}: {await mend_campaign(game)}")
+        return not (await problem_of(game) or unreachable)
+
+
+async def prune(context: Settings, flags: argparse.Namespace) -> bool:
+    """Do what `questbook prune` asks for; return whether it was done."""
+    if flags.keep_turns < 1:
+        raise SettingsError(f"--keep-turns takes a number from 1, got {flags.keep_turns}.")
+    if flags.older_than is not None and not 0 <= flags.older_than < timedelta.max.days:
+        raise SettingsError(f"--older-than takes a number of days, got {flags.older_than}.")
+    home = await asyncio.to_thread(find_home)
+    if not await home.size():
+        say(f"Nothing to prune: there are no checkpoints in {home.name}.")
+        return True
+    older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
+    async with AsyncExitStack() as locks, home.open_checkpointer() as saver:
+        erasure = erasure_of(saver)
+        campaigns = await erasure.threads_of(context.user) if erasure else {}
+        if flags.campaign is None:
+            threads = [thread for thread, _ in await saver.newest_of_threads()]
+        else:
+            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
+            threads = threads or [thread_id_of(context.user, context.campaign)]
+        threads, busy = await _hold(locks, home, threads)
+        limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
+        done = await prune_threads(saver, dry_run=True, **limits)
+        would = f"{_amount(done)} would go. Kept: {done.kept:,}."
+        if not done.checkpoints:
+            say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
+        elif flags.dry_run:
+            say(would)
+        else:
+            if not flags.yes and not await ask([would], "Delete them for ever?"):
+                say("Nothing was deleted.")
+                return False
+            started, before = time.monotonic(), await home.size()
+            done = await prune_threads(saver, **limits)
+            seconds, size = time.monotonic() - started, await home.size()
+            say(f"{_amount(done)} deleted.")
+            sizes = f"had {before / 1e6:,.1f} MB and have {size / 1e6:,.1f} MB now"
+            say(f"The checkpoints {sizes} ({seconds:.1f} s).")
+    if done.compacted is False:
+        reason = "because another program uses it or the disk is full: what is free in it is used again"
+        say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")
+    for thread, reason in (done.skipped | busy).items():
+        name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
+        say(f"Left as it is: {name}. {one_line(reason, 200)}")
+    return True
+
+
+async def _hold(locks: AsyncExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Hold the campaigns of threads; return those that are held or need not be, and why the others are not."""
+    free, busy = list[str](), dict[str, str]()
+    for thread in threads:
+        try:
+            if await home.was_held(thread):  # else no terminal has ever played on it
+                await locks.enter_async_context(home.hold(thread, "It is open in another terminal."))
+            free.append(thread)
+        except CampaignBusyError as error:
+            busy[thread] = str(error)
+    return free, busy
+
+
+def _amount(pruned: Pruned) -> str:
+    checkpoints, threads = number_of(pruned.checkpoints, "checkpoint"), number_of(pruned.threads, "thread")
+    writes, values = number_of(pruned.writes, "write"), number_of(pruned.blobs, "value")
+    return f"{checkpoints} of {threads}, with {writes} and {values} ({pruned.bytes / 1e6:,.1f} MB),"

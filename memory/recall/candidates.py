@@ -122,13 +122,6 @@ class Candidates:
         in_rows = set(self._exchanges.values())
         return rows + [[number] for number in range(len(self.ids)) if number not in in_rows]
 
-    def before(self, number: int) -> int | None:
-        """Return the number of the candidate of the turn before a candidate's; None if there is none."""
-        record_id, record = self.ids[number], self.records[number]
-        if not _is_exchange(record_id, record):
-            return None
-        return self._exchanges.get((record_id[0], self._line(number), record.stamp.turn - 1))
-
     def _line(self, number: int) -> str:
         return self.records[number].stamp.branch if self._timeline is None else self.thread(number)
 

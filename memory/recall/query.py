@@ -117,7 +117,6 @@ class Recalled(NamedTuple):
         weight: What the order goes by: the weighed sum of the parts.
         namespace: Where it is kept.
         reason: What the weight is made of.
-        question: The record before it, if that asks what this one answers and was not recalled itself.
         folded: Keys of records that say the same and were left out for it.
         passages: Its parts that fit the question, best first; none if it was recalled for another reason.
         shown: What a budget has room for, of what the record says; none: all of it.
@@ -130,7 +129,6 @@ class Recalled(NamedTuple):
     weight: float = 0.0
     namespace: tuple[str, ...] = ()
     reason: Reason = Reason()
-    question: JSON | None = None
     folded: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     shown: tuple[Span, ...] = ()

@@ -70,10 +70,10 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
     with traced("recall", namespaces=len(spaces), limit=query.limit, budget=query.budget or 0) as seen:
-        records, candidates = await _rank(store, spaces, query)
+        records = await _rank(store, spaces, query)
         if query.aliases and (names := find_aliases(records, query.text)):
-            records, candidates = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-        recalled = _add_questions(choose(records, query), candidates)
+            records = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
+        recalled = choose(records, query)
         seen["recalled"] = len(recalled)
         return recalled
 
@@ -107,13 +107,13 @@ class _Question(NamedTuple):
         return cls(text, time, names, texts)
 
 
-async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> tuple[Iterable[Recalled], Candidates]:
-    """Put in order all that the store proposes and the viewer may know; return what it was chosen from, too."""
+async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> Iterable[Recalled]:
+    """Put in order all that the store proposes and the viewer may know."""
     question = _Question.of(query)
     timeline, before = query.timeline, query.before
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
-        return [], Candidates(timeline, 0)
+        return []
     narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
     rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
@@ -143,7 +143,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
         best = await query.rerank(query.text, records[: query.reranked])
         records = [*best, *records[query.reranked :]]
-    return records, candidates
+    return records
 
 
 def _weigh(
@@ -283,19 +283,6 @@ def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime
         if records[number].stamp.turn and asked and 2 * shared >= len(asked):
             return number
     return None
-
-
-def _add_questions(records: Sequence[Recalled], candidates: Candidates) -> list[Recalled]:
-    """Give each answer the question that it belongs to, unless that is recalled itself."""
-    numbers = [candidates.number((record.namespace, record.key)) for record in records]
-
-    def with_question(record: Recalled, number: int | None) -> Recalled:
-        before = None if number is None else candidates.before(number)
-        if before is None or before in numbers or not candidates.records[before].text.rstrip().endswith("?"):
-            return record
-        return record._replace(question=candidates.records[before].stored)
-
-    return list(map(with_question, records, numbers))
 
 
 # When a timeline last used what it recalled, for the scoring of Generative Agents
