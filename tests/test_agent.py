@@ -240,7 +240,6 @@ class SharedLoud(Loud):
             "shared: SharedLoud has SCOPE 'user', so the store shares it with all threads already. Leave it out of "
             "`shared`, or give it the scope 'thread'.",
         ),
-        ({"middleware": [object()]}, "take langchain.agents.create_agent, with this memory as one of them"),
     ],
 )
 def test_a_description_that_makes_no_sense_is_refused_when_it_is_built(description, said):

@@ -20,12 +20,8 @@ from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.notebooks import DeclarationError, Notebook, Scope
+from questbook.notebooks import Notebook, Scope
 
-_MIDDLEWARE = (
-    "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with this "
-    "memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
-)
 StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
@@ -67,7 +63,6 @@ def build_agent(
     team: Team | None = None,
     metadata: Metadata | None = None,
     remember_tools: Collection[str] = (),
-    middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
@@ -88,7 +83,6 @@ def build_agent(
         team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
         metadata: What is written with each exchange and fact, as there.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
-        middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
@@ -108,14 +102,10 @@ def build_agent(
         app=rules_of(facts, team, metadata),
         remember_tools=remember_tools,
     )
-    return _build(spec, model, facts, middleware)
+    return _build(spec, model, facts)
 
 
-def _build(
-    spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes, middleware: Sequence[Any]
-) -> Machine[Any, Any]:
-    if middleware:
-        raise DeclarationError(_MIDDLEWARE)
+def _build(spec: AgentSpec, model: str | BaseChatModel | None, facts: bool | FactNotes) -> Machine[Any, Any]:
     spec.check(list(AgentState.model_fields), model)
     defaults = facts.settings() if isinstance(facts, FactNotes) else {}
     context = spec.settings(FactContext if spec.facts else AgentContext, model, defaults)

@@ -28,6 +28,7 @@ from questbook.memory.text.words import content_stems, normalize
 from questbook.notebooks import Entry, Notebook
 
 _SHORT_MARK = "…"  # the same, where there is no room
+_PARTS = ("Mn", "Mc", "Cf")  # of words besides letters and digits: what is written over or in one, or invisible
 _SHORTEST = 2  # letters and digits; one is enough in scripts in which it is a word
 _FIELD = re.compile(r"[a-z]\w*(?:\.\w+)*")
 _MARKUP = {"'": "&#39;|&#x27;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
@@ -282,15 +283,13 @@ def _has_case(character: str) -> bool:
 
 def _split(words: str) -> list[str]:
     """Return what is before the first word, the words, folded, and what is behind the last one."""
-    runs = [(is_word, "".join(run)) for is_word, run in groupby(words, _is_part)]
+    runs = [
+        (is_word, "".join(run))
+        for is_word, run in groupby(words, lambda c: _fold(c).isalnum() or unicodedata.category(c) in _PARTS)
+    ]
     parts = [folded for is_word, run in runs if is_word and (folded := _fold(run)) and any(map(str.isalnum, folded))]
     before, behind = ("" if is_word else run for is_word, run in (runs[0], runs[-1]))
     return [before, *parts, behind]
-
-
-def _is_part(character: str) -> bool:
-    """Whether a character is part of a word: a letter, a digit, what is written over or in one, or invisible."""
-    return _fold(character).isalnum() or unicodedata.category(character) in ("Mn", "Mc", "Cf")
 
 
 def _fold(text: str) -> str:

@@ -246,7 +246,7 @@ class History(HistoryView):
         return True
 
     async def _last_finished(self, thread: str) -> StateSnapshot | None:
-        async for state in self._ancestors(self.at({"thread_id": thread})):
+        async for state in self._ancestors(self._at({"thread_id": thread})):
             if not self._waiting(state):
                 return self._own(state) if state.values.get("turn") else None
         return None
@@ -254,7 +254,7 @@ class History(HistoryView):
     async def _move_to(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
         """Make a copy of a finished state the thread's last, and the campaign's head; return it."""
         if thread_of(target) == self._thread_id and origin_of(target) is None:
-            await self.graph.aupdate_state(self.at(target.config["configurable"]), None, as_node="__copy__")
+            await self.graph.aupdate_state(self._at(target.config["configurable"]), None, as_node="__copy__")
         else:
             await self._copy(target)
         if line is not None and line != target.values.get("line", "main"):
@@ -272,10 +272,11 @@ class History(HistoryView):
         config = await self._on_thread(state)
         if state.values.get("line", "main") == line:
             return config
-        return self.at((await self.graph.aupdate_state(config, {"line": line}, as_node=node))["configurable"])
+        return self._at((await self.graph.aupdate_state(config, {"line": line}, as_node=node))["configurable"])
 
     async def _on_thread(self, state: StateSnapshot) -> RunnableConfig:
-        return self.at(state.config["configurable"]) if thread_of(state) == self._thread_id else await self._copy(state)
+        is_here = thread_of(state) == self._thread_id
+        return self._at(state.config["configurable"]) if is_here else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
         """Write a copy, without a parent, of a state of another thread to this one; return the config to run from."""
@@ -297,9 +298,9 @@ class History(HistoryView):
         if origin is not None:
             metadata[ORIGIN] = origin  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
-        to = self.at({"thread_id": self._thread_id, "checkpoint_ns": ""})
+        to = self._at({"thread_id": self._thread_id, "checkpoint_ns": ""})
         to["metadata"] = {**self.config.get("metadata", {}), **names}
-        return self.at((await saver.aput(to, checkpoint, metadata, checkpoint["channel_versions"]))["configurable"])
+        return self._at((await saver.aput(to, checkpoint, metadata, checkpoint["channel_versions"]))["configurable"])
 
 
 def sync_method(

@@ -161,7 +161,7 @@ class HistoryView:
         return Difference(pages, only_before, only_after)
 
     def _config_of(self, played: PlayedTurn) -> RunnableConfig:
-        return self.at({"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint})
+        return self._at({"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint})
 
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
@@ -186,7 +186,7 @@ class HistoryView:
         within = [
             after
             for thread in {thread_of(state), self._thread_id}
-            async for after in self.graph.aget_state_history(self.at({"thread_id": thread}), filter={"step": step + 1})
+            async for after in self.graph.aget_state_history(self._at({"thread_id": thread}), filter={"step": step + 1})
             if _is_successor(after, state) and not self._waiting(after)
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
         ]
@@ -200,7 +200,7 @@ class HistoryView:
                 return  # that thread was deleted
             yield state
             origin = origin_of(state)
-            config = self.at(origin) if origin else state.parent_config
+            config = self._at(origin) if origin else state.parent_config
 
     def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
         """Return the nodes, but for the upkeep, that run next in a state before its turn is answered.
@@ -209,12 +209,12 @@ class HistoryView:
         """
         return tuple(task.name for task in state.tasks if task.name not in self._upkeep)
 
-    def at(self, where: JSON) -> RunnableConfig:
+    def _at(self, where: JSON) -> RunnableConfig:
         """Return the config of runs from a checkpoint, or at the end of a thread, by its `configurable`."""
         return {**self.config, "configurable": where}
 
     def _thread_config(self) -> RunnableConfig:
-        return self.at({"thread_id": self._thread_id})
+        return self._at({"thread_id": self._thread_id})
 
     @property
     def _thread_id(self) -> str:

@@ -1,8 +1,7 @@
 """A data directory copied while games are played, and put back: `back_up`, `restore`.
 
-Checkpoints are copied before memories, so a copy's memories know all turns that its checkpoints know, and perhaps some
-that were played meanwhile. These stay aside: the campaign goes on from its checkpoint, on another branch. In the other
-order a copy would lack memories of turns that were played, until `questbook doctor --mend` writes them again.
+Checkpoints are copied before memories: what was played meanwhile is then in memory alone, and stays aside. In the other
+order memories of turns would be missing.
 """
 
 import sqlite3

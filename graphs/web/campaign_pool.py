@@ -74,7 +74,7 @@ def _place(user: str, campaign: str) -> tuple[str, ...]:
 
 
 GAME, COMPANION = "dungeon_master", "companion"
-_MOST_OPEN = 40
+_MOST_OPEN = 200  # each takes about 0.3 MB, and no descriptor of its own on files
 _PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
 _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a request uses

@@ -83,7 +83,7 @@ class Candidates:
         self.cosines: list[dict[int, float]] = [{} for _ in range(texts)]
         """For each text the cosines by the candidates' numbers, as far as the store gave some."""
         self._timeline = timeline
-        self._numbers: dict[RecordId, int] = {}
+        self.numbers: dict[RecordId, int] = {}
         self._exchanges: dict[tuple[Namespace, str, int], int] = {}
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class Candidates:
 
     def add(self, record_id: RecordId, record: Record) -> int:
         """Add a record, unless it is there, and return its number."""
-        number = self._numbers.setdefault(record_id, len(self.ids))
+        number = self.numbers.setdefault(record_id, len(self.ids))
         if number == len(self.ids):
             self.ids.append(record_id)
             self.records.append(record)
@@ -105,10 +105,6 @@ class Candidates:
         if not isinstance(self._timeline, UserTimeline):
             return ""
         return self._timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)
-
-    def number(self, record_id: RecordId) -> int | None:
-        """Return the number of a record; None if it is no candidate."""
-        return self._numbers.get(record_id)
 
     def rows(self) -> list[list[int]]:
         """Return the candidates' numbers by rows of turns that follow each other; what is no exchange is alone."""
@@ -152,7 +148,7 @@ async def gather_candidates(
         for text, cosines, share, items in zip(texts, candidates.cosines, shares, lists, strict=True):
             for rank, item in enumerate(items):
                 record_id = (scope.namespace, item.key)
-                known = candidates.number(record_id)
+                known = candidates.numbers.get(record_id)
                 if known is None and not may_show(item.value):
                     continue
                 record = Record.from_json(item.value) if known is None else candidates.records[known]
@@ -163,7 +159,7 @@ async def gather_candidates(
                     cosines[number] = item.score
                 if rank < _EXPANDED * share:
                     wanted.update(_neighbours(record_id, record, timeline))
-    missing = sorted(record_id for record_id in wanted if candidates.number(record_id) is None)
+    missing = sorted(record_id for record_id in wanted if candidates.numbers.get(record_id) is None)
     values = await get_values(store, missing)
     await read_heads(store, timeline, values.values())
     for record_id, value in values.items():

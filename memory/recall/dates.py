@@ -76,7 +76,8 @@ def dated_spans(text: str, now: datetime, *, ahead: bool = False) -> list[Span]:
     for kind in (_written_days, _written_months):
         if found := list(kind(text, now, ahead)):
             return spans + found
-    return spans + list(_written_years(text, now))
+    years = [int(match["y"]) for match in _YEAR.finditer(text)]
+    return spans + [Span(_on(now, year, 1, 1), _on(now, year + 1, 1, 1)) for year in years]
 
 
 def weekday_span(text: str, now: datetime, *, ahead: bool = False) -> Span | None:
@@ -216,11 +217,6 @@ def _written_months(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
             yield Span(start, shift(start, "month", 1))
 
 
-def _written_years(text: str, now: datetime) -> Iterator[Span]:
-    for match in _YEAR.finditer(text):
-        yield Span(_on(now, int(match["y"]), 1, 1), _on(now, int(match["y"]) + 1, 1, 1))
-
-
 # German words of time in English ones
 
 _GERMAN_NUMBERS = {
@@ -247,16 +243,12 @@ def _one_unit(match: re.Match[str]) -> str:
     return f"the {unit} {which}" if " " in which else f"{which} {unit}"
 
 
-def _written_out(match: re.Match[str]) -> str:
-    return f"{match['prep'] or ''}{match['d']} {MONTHS[int(match['m']) - 1].title()} {match['y'] or ''}".rstrip()
-
-
 _ENGLISH: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # Without a year only behind a preposition: "2.1." may be a chapter.
     (
         r"(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
         r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))",
-        _written_out,
+        lambda m: f"{m['prep'] or ''}{m['d']} {MONTHS[int(m['m']) - 1].title()} {m['y'] or ''}".rstrip(),
     ),
     (r"\bguten morgen\b|\b(?:jeden|am|der|den) morgen\b", " "),
     (r"\bheute morgen\b|\bheute (?:früh|vormittag)\b", "this morning"),
