@@ -15,18 +15,7 @@ from questbook.graphs.turn.recall import FACTS, Recall, open_memory
 from questbook.graphs.turn.state import Notice, failure_notice
 from questbook.graphs.turn.tool_calls import Call, TurnTools, answer, run_round
 from questbook.graphs.turn.turn import is_private
-from questbook.memory.archive.archive import (
-    ROLES,
-    ArchiveQuery,
-    ConversationQuery,
-    Page,
-    fit_excerpts,
-    new_entry,
-    read_days,
-    search_archive,
-    search_conversation,
-    waiting_entries,
-)
+from questbook.memory.archive import archive as archives
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Recalled
 from questbook.memory.recall.times import phrase_age
@@ -67,7 +56,7 @@ class _Conversation(_Arguments):
     """Search earlier turns of the conversation by meaning and words; the best fitting come first."""
 
     query: str = Field(default="", description="What to look for.")
-    roles: list[str] = Field(default=list(ROLES), description="Whose words: user, assistant, or both.")
+    roles: list[str] = Field(default=list(archives.ROLES), description="Whose words: user, assistant, or both.")
     start: str | None = Field(default=None, description="Only turns from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only turns until this day, the whole of it.")
     key: _Key = Field(default="", description="`turn` or `key` of a memory, to read all of it in place of a search.")
@@ -154,7 +143,7 @@ class CompanionTools(TurnTools):
         if call.name != "archival_memory_insert":
             search = _search_archive if isinstance(arguments, _Search) else _search_talk
             return await search(arguments, self.state, self._runtime)
-        entry = new_entry(arguments.content, arguments.tags)
+        entry = archives.new_entry(arguments.content, arguments.tags)
         entry |= {"turn": self.state.turn, "said_at": self.state.opened_at}
         archive = {"archived": [*self.state.archived, entry], "archive_count": self.state.archive_count + 1}
         self.state = self.state.model_copy(update=archive)
@@ -177,15 +166,15 @@ async def use_tools(state: CompanionState, runtime: Runtime[CompanionContext]) -
 async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     archive = runtime.context.campaign_namespace("archive")
     if arguments.key.strip():
-        waiting = waiting_entries(state.archived)
+        waiting = archives.waiting_entries(state.archived)
         return await open_memory(state, runtime, [archive], arguments.key, arguments.page, waiting=waiting)
     size, now = runtime.context.search_results, datetime.now(runtime.context.zone)
-    days = read_days(arguments.start, arguments.end, now)
-    query = ArchiveQuery(
+    days = archives.read_days(arguments.start, arguments.end, now)
+    query = archives.ArchiveQuery(
         arguments.query, arguments.tags, every_tag=arguments.match == "all", days=days, page=arguments.page, size=size
     )
     before = state.remembered_through + 1
-    results = await search_archive(
+    results = await archives.search_archive(
         runtime.store, archive, query, timeline=state.timeline, before=before, waiting=state.archived
     )
     return await _page_text(results, arguments.query, state, runtime.context)
@@ -196,8 +185,8 @@ async def _search_talk(
 ) -> str:
     size, page, now = runtime.context.search_results, arguments.page, datetime.now(runtime.context.zone)
     if isinstance(arguments, _ByDate):
-        days = read_days(arguments.start_date, arguments.end_date, now, ("start_date", "end_date"))
-        query = ConversationQuery(days=days, page=page, size=size)
+        days = archives.read_days(arguments.start_date, arguments.end_date, now, ("start_date", "end_date"))
+        query = archives.ConversationQuery(days=days, page=page, size=size)
     elif arguments.key.strip():
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
         return await open_memory(state, runtime, spaces, arguments.key, page)
@@ -205,16 +194,18 @@ async def _search_talk(
         send = "send words, or a key, or list days with conversation_search_date."
         raise BadQueryError(f"query: got a blank text; {send}")
     else:
-        days = read_days(arguments.start, arguments.end, now)
-        query = ConversationQuery(arguments.query, arguments.roles, days, page, size)
+        days = archives.read_days(arguments.start, arguments.end, now)
+        query = archives.ConversationQuery(arguments.query, arguments.roles, days, page, size)
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     exchanges, before = runtime.context.campaign_namespace("exchanges"), min(state.turn, state.remembered_through + 1)
-    results = await search_conversation(runtime.store, exchanges, query, timeline=state.timeline, before=before)
+    results = await archives.search_conversation(
+        runtime.store, exchanges, query, timeline=state.timeline, before=before
+    )
     return await _page_text(results, query.text, state, runtime.context)
 
 
-async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:
+async def _page_text(results: archives.Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:
     """Render a page of results, which together take no more tokens than the prompt's memories."""
     now = datetime.now(context.zone)
 
@@ -223,7 +214,7 @@ async def _page_text(results: Page[JSON], query: str, state: CompanionState, con
 
     items = [item | {_VOICES[name]: item.get(name, "") for name in _VOICES} for item in results.items]
     tokens = state.fit_tokens(context.recall_tokens or Recall.tokens, context.model)
-    shown = await fit_excerpts(items, query, tokens, cost)
+    shown = await archives.fit_excerpts(items, query, tokens, cost)
     return "\n".join([results.heading, *(_line(record, now) for record in shown)])
 
 

@@ -18,16 +18,7 @@ from typing import Any, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    get_checkpoint_id,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint import base
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
@@ -54,13 +45,13 @@ _PAGE = 32  # checkpoints that `alist` reads at a time
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
 
 
-def is_unfinished(checkpoint: Checkpoint) -> bool:
+def is_unfinished(checkpoint: base.Checkpoint) -> bool:
     """Whether a checkpoint is in the middle of a turn: another step follows, or was to follow."""
     values = checkpoint["channel_values"]
     return bool(values.get(_TASKS)) or any(name == "__start__" or name.startswith("branch:to:") for name in values)
 
 
-def is_running(saved: CheckpointTuple, idle: timedelta = IDLE) -> bool:
+def is_running(saved: base.CheckpointTuple, idle: timedelta = IDLE) -> bool:
     """Whether a run seems to be in progress on a thread, as its newest checkpoint says.
 
     None is, if it failed, if it waits for an answer, or if it has made no step for the time `idle`.
@@ -98,14 +89,14 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         await self._run(tables.add_blobs)
         self._has_blobs = True
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    async def aget_tuple(self, config: RunnableConfig) -> base.CheckpointTuple | None:
         """Return a checkpoint, the thread's latest if the config names none; ids made after this are greater than it.
 
         A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`. On a
         server with a log-in, a thread that another user began on the page or in the terminal is an InputError for all
         methods that are given a thread; `alist` leaves such threads out.
         """
-        place, checkpoint = place_of(config), get_checkpoint_id(config)
+        place, checkpoint = place_of(config), base.get_checkpoint_id(config)
 
         def read(database: sqlite3.Connection) -> tuple[Saved | None, str]:
             saved = tables.read_one(database, place, checkpoint)
@@ -124,7 +115,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         filter: dict[str, Any] | None = None,  # noqa: A002 (LangGraph's name)
         before: RunnableConfig | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    ) -> AsyncIterator[base.CheckpointTuple]:
         """Return checkpoints, the newest first. See `AsyncSqliteSaver.alist`."""
         caller = self.caller()
         where, parameters = search_where(config, filter, before)
@@ -150,17 +141,17 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     async def aput(
         self,
         config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
+        checkpoint: base.Checkpoint,
+        metadata: base.CheckpointMetadata,
+        new_versions: base.ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
 
         A run that has ended, and begins again at its earlier checkpoint, as after a kill -9 in LangGraph's queue, is an
         InputError: what was played since would no longer be the thread's latest.
         """
-        place, parent = place_of(config), get_checkpoint_id(config)
-        notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
+        place, parent = place_of(config), base.get_checkpoint_id(config)
+        notes = {name: note for name, note in base.get_checkpoint_metadata(config, metadata).items() if name != OWNER}
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
@@ -215,8 +206,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             return
         task = (*place_of(config), str(config["configurable"]["checkpoint_id"]), task_id, task_path)
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
-        rows = [(*task, WRITES_IDX_MAP.get(channel, at), channel, *value) for at, (channel, *value) in encoded]
-        is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
+        rows = [(*task, base.WRITES_IDX_MAP.get(channel, at), channel, *value) for at, (channel, *value) in encoded]
+        is_special = all(channel in base.WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
         await self._transact(partial(tables.put_writes, rows=rows, again=is_special), task[0], on_disk=is_special)
 
     async def adelete_thread(self, thread_id: str) -> None:  # noqa: D102
@@ -253,9 +244,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         await self._transact(delete)
 
     # Not that of AsyncSqliteSaver, which reads whole checkpoints of its own tables.
-    aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
+    aget_delta_channel_history = base.BaseCheckpointSaver.aget_delta_channel_history
 
-    def _opened(self, saved: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
+    def _opened(self, saved: Saved, config: RunnableConfig | None = None) -> base.CheckpointTuple:
         """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row."""
         if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
@@ -264,7 +255,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         parent = config_of(saved.place, saved.parent) if saved.parent else None
         metadata: Any = json.loads(saved.metadata) if saved.metadata is not None else {}
         writes = load_pending_writes(saved.writes, self.serde)
-        return CheckpointTuple(config or config_of(saved.place, saved.id), checkpoint, metadata, parent, writes)
+        return base.CheckpointTuple(config or config_of(saved.place, saved.id), checkpoint, metadata, parent, writes)
 
     def _value(self, name: str, kind: str, data: bytes) -> Any:
         known, messages = self._messages

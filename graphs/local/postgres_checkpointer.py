@@ -12,15 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    get_checkpoint_id,
-    get_serializable_checkpoint_metadata,
-)
+from langgraph.checkpoint import base
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.postgres.base import SELECT_SQL
 from psycopg import Error
@@ -142,7 +134,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def setup(self) -> None:
         """Do nothing: `PostgresHome.migrate` makes the tables."""
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    async def aget_tuple(self, config: RunnableConfig) -> base.CheckpointTuple | None:
         """Return a checkpoint; ids made after this are greater than those of its thread."""
         place = place_of(config)
         await self.check_thread(place[0])
@@ -150,7 +142,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         if saved is None:
             return None
         newest = saved.checkpoint["id"]
-        if get_checkpoint_id(config):
+        if base.get_checkpoint_id(config):
             newest = (await self._row(_NEWEST, *place))["id"] or newest
         keep_ids_after(newest)
         return saved
@@ -162,7 +154,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         filter: dict[str, Any] | None = None,  # noqa: A002 (LangGraph's name)
         before: RunnableConfig | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    ) -> AsyncIterator[base.CheckpointTuple]:
         """Return checkpoints, the newest first, without those of others. See `AsyncPostgresSaver.alist`.
 
         That one holds the saver's lock while somebody reads; here it is free, and a thread is read in pages.
@@ -184,13 +176,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     async def aput(
         self,
         config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
+        checkpoint: base.Checkpoint,
+        metadata: base.CheckpointMetadata,
+        new_versions: base.ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint, as `Checkpointer.aput` does."""
-        place, parent = place_of(config), get_checkpoint_id(config)
-        notes: JSON = {**get_serializable_checkpoint_metadata(config, metadata)}
+        place, parent = place_of(config), base.get_checkpoint_id(config)
+        notes: JSON = {**base.get_serializable_checkpoint_metadata(config, metadata)}
         notes.pop(OWNER, None)
         if self.log_in:  # whose the thread is, is who began it, not who writes now
             began = await self._began(place[0])
@@ -222,8 +214,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         place = place_of(config)
         await self.check_thread(place[0])
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
-        columns = zip(*((WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
-        does = _AGAIN if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
+        columns = zip(*((base.WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
+        does = _AGAIN if all(channel in base.WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
         task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
         await self.rows(_PUT_WRITES + does, *task, *map(list, columns))
 
@@ -294,7 +286,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             return LISTED, json.dumps(list(listed)).encode()
         return self.serde.dumps_typed(values[name]) if name in values else ("empty", None)
 
-    async def _load_checkpoint_tuple(self, value: Any) -> CheckpointTuple:
+    async def _load_checkpoint_tuple(self, value: Any) -> base.CheckpointTuple:
         lists, others = list[Any](), list[Any]()
         for row in value["channel_values"] or []:
             (lists if bytes(row[1]) == LISTED.encode() else others).append(row)

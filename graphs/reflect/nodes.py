@@ -28,16 +28,7 @@ from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
 from questbook.graphs.turn.turn import head_of, public_turns, turn_records
-from questbook.memory.facts.reflection import (
-    Backlog,
-    Evidence,
-    find_backlog,
-    finished_op,
-    importance_of,
-    read_questions,
-    read_reflection,
-    second_drawing_op,
-)
+from questbook.memory.facts import reflection
 from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
@@ -118,17 +109,19 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     if backlog.importance < context.reflection_importance:
         return update
     valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
-    valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
-    facts = prompts.fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
+    valid.sort(key=lambda item: (-reflection.importance_of(item.value), str(item.value.get("at")), item.key))
+    facts = prompts.fit_budget(
+        [reflection.Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2
+    )
     head = await head_of(runtime.store, context) or {}
     name = str((head.get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
-async def backlog_of(timeline: Timeline, through: int, store: BaseStore, context: ReflectContext) -> Backlog:
+async def backlog_of(timeline: Timeline, through: int, store: BaseStore, context: ReflectContext) -> reflection.Backlog:
     """Return what was noted up to a turn since the last reflection."""
     facts, reflections = (context.campaign_namespace(name) for name in (FACTS, "reflections"))
-    return await find_backlog(store, facts, reflections, timeline, through)
+    return await reflection.find_backlog(store, facts, reflections, timeline, through)
 
 
 async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
@@ -137,7 +130,7 @@ async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
         raise ModelError("It was interrupted after it had gathered the facts.")
     asking = _ask(prompts.question_prompt(state.facts), prompts.questions_tool(), runtime.context)
     calls, prose = await give_way(asking, runtime)
-    questions, oddities = read_questions(calls, prose)
+    questions, oddities = reflection.read_questions(calls, prose)
     if not questions and (prose or calls):
         raise ModelError("The model answered without a question.")
     return {"questions": questions, "notices": _notices(state, oddities)}
@@ -148,7 +141,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
     exchanges, facts = (runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS))
-    answers = list[Evidence]()
+    answers = list[reflection.Evidence]()
     for text in state.questions:
         query = Query(
             text,
@@ -160,7 +153,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
             refine=partial(keep_valid, runtime.store, timeline=state.timeline),
         )
         records = await recall(runtime.store, [exchanges, facts], query)
-        answers += [Evidence(record.key, record.value) for record in records]
+        answers += [reflection.Evidence(record.key, record.value) for record in records]
     similar = await _similar_facts(runtime.store, facts, state, state.facts)
     nearest = [fact for those in similar for fact in those[:1]]
     further = [fact for those in similar for fact in those[1:]]
@@ -180,7 +173,7 @@ async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     calls, prose = await give_way(_ask(prompt, prompts.reflection_tool(), runtime.context), runtime)
     if prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
-    concluded = read_reflection(calls, state.evidence)
+    concluded = reflection.read_reflection(calls, state.evidence)
     return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
@@ -199,7 +192,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     drafts = _insight_drafts(state, stamp, runtime)
     changes = await write_facts(runtime.store, facts, drafts, timeline=state.timeline)
     drawings = [
-        second_drawing_op(facts, draft.key, changes.repetitions[draft.key], draft.value)
+        reflection.second_drawing_op(facts, draft.key, changes.repetitions[draft.key], draft.value)
         for draft in drafts
         if draft.key in changes.repetitions
     ]
@@ -208,7 +201,7 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     ended = await write_judgements(runtime.store, facts, contradictions, stamp)
     repeated = list(changes.repetitions.values())
     outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
-    await put_all(runtime.store, [finished_op(reflections, stamp, through, outcome)])
+    await put_all(runtime.store, [reflection.finished_op(reflections, stamp, through, outcome)])
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
@@ -296,8 +289,8 @@ def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
 
 
 async def _similar_facts(
-    store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[Evidence]
-) -> list[list[Evidence]]:
+    store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[reflection.Evidence]
+) -> list[list[reflection.Evidence]]:
     texts = [str(fact.value["text"]) for fact in facts]
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
@@ -306,7 +299,10 @@ async def _similar_facts(
     earlier = [[item for item in items if item.key not in new] for items in ranked]
     unique = {item.key: item for items in earlier for item in items}
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
-    return [[Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR] for items in earlier]
+    return [
+        [reflection.Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR]
+        for items in earlier
+    ]
 
 
 def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:

@@ -21,16 +21,7 @@ from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_a
 from questbook.graphs.turn.state import Turn, TurnState, notice
 from questbook.graphs.turn.tool_calls import without_calls
 from questbook.graphs.turn.turn import public_turns
-from questbook.memory.buffer.policies import (
-    Buffer,
-    BufferPolicy,
-    Eviction,
-    LastTurns,
-    RunningSummary,
-    TokenBudget,
-    Unbounded,
-    latest_messages,
-)
+from questbook.memory.buffer import policies
 from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, append_extract, clip_summary, extract
 from questbook.types import JSON
 
@@ -71,15 +62,15 @@ def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
     return ModelSummarizer(settings, instructions) if settings.summarizer == "model" else ExtractiveSummarizer()
 
 
-def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
+def policy_of(settings: Settings, instructions: str = "") -> policies.BufferPolicy:
     """Return the buffer policy that the settings name; only a summarizing model needs instructions."""
     if settings.buffer == "unbounded":
-        return Unbounded()
+        return policies.Unbounded()
     if settings.buffer == "turns":
-        return LastTurns(settings.buffer_turns)
+        return policies.LastTurns(settings.buffer_turns)
     if settings.buffer == "summary":
-        return RunningSummary(settings.summary_offset, summarizer_of(settings, instructions))
-    return TokenBudget(settings.buffer_tokens, summarizer_of(settings, instructions))
+        return policies.RunningSummary(settings.summary_offset, summarizer_of(settings, instructions))
+    return policies.TokenBudget(settings.buffer_tokens, summarizer_of(settings, instructions))
 
 
 def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
@@ -87,15 +78,15 @@ def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
     past = len(state.messages) - len(state.current_turn)
     past_messages = without_calls(state.messages[:past], lambda call: call.name in state.INTERVIEW)
     messages = [*past_messages, *state.current_turn]
-    selected = _policy(state, settings).select(Buffer(messages, state.turn, state.summarised_through))
+    selected = _policy(state, settings).select(policies.Buffer(messages, state.turn, state.summarised_through))
     most = state.fit_tokens(sys.maxsize, settings.model)
-    return selected if most == sys.maxsize else latest_messages(selected, most)
+    return selected if most == sys.maxsize else policies.latest_messages(selected, most)
 
 
-def eviction(state: TurnState, settings: Settings) -> Eviction:
+def eviction(state: TurnState, settings: Settings) -> policies.Eviction:
     """Return what is to be done about the buffer once the last turn is answered; falsy if nothing is."""
     policy = _policy(state, settings)
-    return policy.evict(Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
+    return policy.evict(policies.Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
 
 
 def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Callable[[Any], str]:
@@ -110,9 +101,9 @@ def upkeep_edge(context: type[Settings], *, reflects: bool = False) -> Callable[
     return route_upkeep
 
 
-def _policy(state: TurnState, settings: Settings, instructions: str = "") -> BufferPolicy:
+def _policy(state: TurnState, settings: Settings, instructions: str = "") -> policies.BufferPolicy:
     policy = state.BUFFER or policy_of(settings, instructions)
-    if isinstance(policy, TokenBudget):
+    if isinstance(policy, policies.TokenBudget):
         return replace(policy, tokens=state.fit_tokens(policy.tokens, settings.model))
     return policy
 

@@ -22,17 +22,8 @@ from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState, failure_notice
 from questbook.memory.facts.validity import ALL_MARKS, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
+from questbook.memory.timeline import timeline
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import (
-    Timeline,
-    UserTimeline,
-    as_of,
-    branch_of,
-    is_visible,
-    read_heads,
-    read_timeline,
-    record_key,
-)
 from questbook.notebooks import Notebook, NotebookError
 from questbook.types import JSON
 
@@ -63,7 +54,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         view = user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
-        view = view.with_segments(as_of(state.timeline, state.remembered_through))
+        view = view.with_segments(timeline.as_of(state.timeline, state.remembered_through))
         for channel, kind in pages.items():
             shared, has_moved = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
@@ -88,7 +79,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
-    branch, thread = branch_of(state.timeline, state.turn), thread_or_branch(runtime, state.timeline)
+    branch, thread = timeline.branch_of(state.timeline, state.turn), thread_or_branch(runtime, state.timeline)
     agreed, moved = _agreed(state)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
     ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
@@ -96,7 +87,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
         page: Notebook = getattr(state, channel)
         if patch := page.patch_from(kind.load(agreed.get(channel))):
             value = {"patch": patch, "version": kind.VERSION, "at": lasting_position(time.time()), **stamp}
-            key = record_key(branch, state.turn, "page")
+            key = timeline.record_key(branch, state.turn, "page")
             ops.append(PutOp((*_place(runtime.context, channel), _LOG), key, value, index=False))
             agreed[channel] = page.as_json()
     # Last: a reader between two writes then sees too much once, where a snapshot could be wrong for long.
@@ -115,26 +106,26 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     if state.SCOPE != "user" and not pages:
         return []
     view = user_timeline(state.timeline, settings, thread)
-    head = read_timeline((await get_values(store, [view.head_place])).get(view.head_place, {}))
+    head = timeline.read_timeline((await get_values(store, [view.head_place])).get(view.head_place, {}))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]
 
 
 async def _read_page(
-    store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline
+    store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: timeline.UserTimeline
 ) -> tuple[Notebook, bool]:
     """Add up the patches of a page that a thread sees; say, too, if it has gone back or aside since it last wrote."""
     own = [view.head_place] if view.thread else []
     values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
     epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
-    head = read_timeline(values.get(view.head_place, {}))
+    head = timeline.read_timeline(values.get(view.head_place, {}))
     moved = _goes_aside(head, view)
     if moved or snapshot.get("epoch") != epoch.get("id"):
         snapshot = {}
     since = {"at": {"$gt": snapshot["at"]}} if snapshot else None
     [entries] = await search_all(store, [SearchOp((*place, _LOG), filter=since, limit=ALL_MARKS)])
-    await read_heads(store, view, (entry.value for entry in entries))
-    visible = [entry.value for entry in entries if is_visible(view, entry.value)]
+    await timeline.read_heads(store, view, (entry.value for entry in entries))
+    visible = [entry.value for entry in entries if timeline.is_visible(view, entry.value)]
     visible.sort(key=lambda value: (position_of(value), value["branch"]))
     old_until = lasting_position(old_before())
     old = [value for value in visible if position_of(value) <= old_until]
@@ -145,9 +136,9 @@ async def _read_page(
     return _apply(base, [value["patch"] for value in visible[len(old) :]]), moved
 
 
-def _goes_aside(head: Timeline, timeline: Timeline) -> bool:
+def _goes_aside(head: timeline.Timeline, other: timeline.Timeline) -> bool:
     """Return whether a timeline does not go on from a head, and lacks something of it."""
-    return as_of(list(timeline), head[-1][1] if head else 0) != list(head)
+    return timeline.as_of(list(other), head[-1][1] if head else 0) != list(head)
 
 
 def _apply(page: Notebook, patches: Iterable[Any]) -> Notebook:
