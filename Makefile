@@ -42,7 +42,7 @@ test: $(TOOLS)
 	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs $(MARKS) $(ARGS)
 
 slow: $(TOOLS)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs -m slow $(ARGS)
 
 DOORS := terminal_pipe terminal_travel campaign_file history_moves web_owner web_shares web_tabs web_endpoints
 
