@@ -300,23 +300,36 @@ async def test_when_all_places_are_taken_only_the_campaign_gives_way_that_was_un
     assert len(pool) == 3
 
 
-async def test_who_waits_too_long_for_another_campaign_to_be_opened_is_refused_and_may_ask_again(pool, monkeypatch):
+async def test_who_waits_too_long_until_a_campaign_is_opened_is_refused_and_others_do_not_wait(pool, monkeypatch):
     monkeypatch.setattr(campaign_pool, "_PATIENCE_SECONDS", 0.05)
     read, is_there = campaign_pool.settings_of, asyncio.Event()
 
-    async def slow(*place):
-        await is_there.wait()
-        return await read(*place)
+    async def slow(home, owner, name):
+        if name == "isle":
+            await is_there.wait()
+        return await read(home, owner, name)
 
     monkeypatch.setattr(campaign_pool, "settings_of", slow)
     first = asyncio.create_task(pool.get(asking("POST"), "isle", GAME, "ann"))
     await asyncio.sleep(0)
-    with pytest.raises(BusyError, match="being opened"):
-        async with asyncio.timeout(5):
-            await pool.get(asking("POST"), "reef", GAME, "ann")
+    async with asyncio.timeout(5):
+        with pytest.raises(BusyError, match="being opened"):
+            await pool.get(asking("POST"), "isle", GAME, "ann")
+        assert (await pool.get(asking("POST"), "reef", GAME, "ann")).game.context.campaign == "reef"
     is_there.set()
-    assert (await first).game.context.campaign == "isle"
-    assert (await pool.get(asking("POST"), "reef", GAME, "ann")).game.context.campaign == "reef"
+    campaign = await first
+    assert await pool.get(asking("POST"), "isle", GAME, "ann") is campaign
+
+
+async def test_no_more_are_open_than_there_are_places_when_many_are_opened_at_once(pool, monkeypatch):
+    monkeypatch.setattr(campaign_pool, "_MOST_OPEN", 3)
+    names = [f"isle{number}" for number in range(12)]
+    done = await asyncio.gather(
+        *(pool.get(asking("POST"), name, GAME, "ann") for name in names), return_exceptions=True
+    )
+    assert len(pool) == 3
+    assert {type(each) for each in done} <= {OpenCampaign, BusyError}
+    assert len({each.game.context.campaign for each in done if isinstance(each, OpenCampaign)}) >= 3
 
 
 async def test_a_message_that_was_left_without_a_reply_is_answered_when_its_campaign_is_opened(pool, tmp_path, model):

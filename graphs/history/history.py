@@ -12,14 +12,7 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    create_checkpoint,
-    empty_checkpoint,
-)
+from langgraph.checkpoint import base
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
@@ -104,7 +97,7 @@ class History(HistoryView):
                 return await self._move_to(before)
         if (before.metadata or {}).get("step", 0) > -1:  # a thread begins with the step -1
             raise HistoryError("The checkpoints before this message are gone: they were pruned. Try it again instead.")
-        await self._put(empty_checkpoint(), (state.metadata or {}).get("step", 0) + 1)
+        await self._put(base.empty_checkpoint(), (state.metadata or {}).get("step", 0) + 1)
         return await self.graph.aget_state(self._thread_config())
 
     async def rewind(self, turn: int) -> StateSnapshot:
@@ -281,20 +274,20 @@ class History(HistoryView):
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
         """Write a copy, without a parent, of a state of another thread to this one; return the config to run from."""
         saver = self.graph.checkpointer
-        if not isinstance(saver, BaseCheckpointSaver):
+        if not isinstance(saver, base.BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
         saved = await saver.aget_tuple(state.config)
         if saved is None:
             raise HistoryError(f"The checkpoint that was to be copied from thread {thread_of(state)} is gone.")
         step = saved.metadata.get("step", 0) + 1
         origin = {name: state.config["configurable"][name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-        return await self._put(create_checkpoint(saved.checkpoint, None, step), step, origin)
+        return await self._put(base.create_checkpoint(saved.checkpoint, None, step), step, origin)
 
-    async def _put(self, checkpoint: Checkpoint, step: int, origin: JSON | None = None) -> RunnableConfig:
+    async def _put(self, checkpoint: base.Checkpoint, step: int, origin: JSON | None = None) -> RunnableConfig:
         """Write a checkpoint without a parent as the thread's last; return its config. `origin` is what it copies."""
         saver = self.graph.checkpointer
-        assert isinstance(saver, BaseCheckpointSaver)  # noqa: S101 (the state came from one)
-        metadata: CheckpointMetadata = {"source": "fork", "step": step, "parents": {}}
+        assert isinstance(saver, base.BaseCheckpointSaver)  # noqa: S101 (the state came from one)
+        metadata: base.CheckpointMetadata = {"source": "fork", "step": step, "parents": {}}
         if origin is not None:
             metadata[ORIGIN] = origin  # type: ignore[typeddict-unknown-key]  # savers keep any field
         names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
@@ -354,16 +347,16 @@ def sync_graph(graph: Graph) -> Graph:
     """Return a graph whose checkpointer and store are used by their sync methods alone."""
     saver, store = graph.checkpointer, graph.store
     through = {
-        "checkpointer": _SyncSaver(saver) if isinstance(saver, BaseCheckpointSaver) else saver,
+        "checkpointer": _SyncSaver(saver) if isinstance(saver, base.BaseCheckpointSaver) else saver,
         "store": SyncStore(store) if store is not None else None,
     }
     return graph.copy(through)
 
 
-class _SyncSaver(BaseCheckpointSaver[Any]):
+class _SyncSaver(base.BaseCheckpointSaver[Any]):
     """A checkpointer as asynchronous code sees it, by its sync methods alone."""
 
-    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+    def __init__(self, saver: base.BaseCheckpointSaver[Any]) -> None:
         refuse_own_loop(saver, getattr(saver, "loop", None))
         super().__init__(serde=saver.serde)
         self._saver = saver
@@ -375,13 +368,13 @@ class _SyncSaver(BaseCheckpointSaver[Any]):
     def get_next_version(self, current: Any, channel: None) -> Any:
         return self._saver.get_next_version(current, channel)
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+    async def aget_tuple(self, config: RunnableConfig) -> base.CheckpointTuple | None:
         return await asyncio.to_thread(self._saver.get_tuple, config)
 
     async def alist(
         self, config: Any, *, before: RunnableConfig | None = None, limit: int | None = None, **given: Any
-    ) -> AsyncIterator[CheckpointTuple]:
-        def read(**part: Any) -> list[CheckpointTuple]:
+    ) -> AsyncIterator[base.CheckpointTuple]:
+        def read(**part: Any) -> list[base.CheckpointTuple]:
             return list(self._saver.list(config, **given, **part))
 
         left = sys.maxsize if limit is None else limit

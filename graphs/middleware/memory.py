@@ -29,19 +29,11 @@ from questbook.graphs.middleware.state import CHANNELS, open_turns, read_turns, 
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of, write_staged
 from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.settings import Metadata, NotingContext, Team
+from questbook.graphs.turn import recall as turn_recall
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.pages import PageState, Spec, declare, expect, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.graphs.turn.recall import (
-    ASSISTANT,
-    OPENING,
-    Recall,
-    RecallPlan,
-    assistant_plan,
-    memory_lines,
-    recall_or_notice,
-)
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin
 from questbook.graphs.turn.state import FactState, Memory, Notice, notice
@@ -108,7 +100,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         user: User | None = None,
         agent_name: str = "agent",
-        recall: Recall | None = None,
+        recall: turn_recall.Recall | None = None,
         notebooks: Sequence[type[Notebook]] = (),
         facts: FactNotes | None = None,
         tools: bool = False,
@@ -149,7 +141,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             *(page_tool(page, self._tool_view) for page in spec.on_demand.values()),
         ]
         self._spec = spec
-        self._voices = OPENING if tools else ASSISTANT
+        self._voices = turn_recall.OPENING if tools else turn_recall.ASSISTANT
         self._has_facts = bool(tools or facts or team)
         self._state_class: Any = create_model(
             "MemoryAgentState",
@@ -310,11 +302,13 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if recalled is None:
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
 
-            async def plan_of(now: PageState, run: Runtime[NotingContext]) -> RecallPlan:
+            async def plan_of(now: PageState, run: Runtime[NotingContext]) -> turn_recall.RecallPlan:
                 facts, voices = self._has_facts, self._voices
-                return assistant_plan(now, run.context, self.recall, facts=facts, voices=voices, shown=shown)
+                return turn_recall.assistant_plan(
+                    now, run.context, self.recall, facts=facts, voices=voices, shown=shown
+                )
 
-            found = await recall_or_notice(now, run, plan_of)
+            found = await turn_recall.recall_or_notice(now, run, plan_of)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         system = with_memory(request.system_message, now, recalled or [], self._voices)
@@ -368,10 +362,13 @@ async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
 
 
 def with_memory(
-    system: SystemMessage | None, state: PageState, memories: Sequence[Memory], voices: dict[str, str] = ASSISTANT
+    system: SystemMessage | None,
+    state: PageState,
+    memories: Sequence[Memory],
+    voices: dict[str, str] = turn_recall.ASSISTANT,
 ) -> SystemMessage | None:
     """Return the agent's system message with what it remembers; unchanged if that is nothing."""
-    lines = Section("memories", memory_lines(memories, voices))
+    lines = Section("memories", turn_recall.memory_lines(memories, voices))
     sections = [*page_sections(state), Section("summary", escape(state.summary)), lines]
     filled = [tag(section) for section in sections if section.text]
     if not filled:

@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from langgraph.store.base import PutOp
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -74,6 +76,7 @@ def _place(user: str, campaign: str) -> tuple[str, ...]:
 
 
 GAME, COMPANION = "dungeon_master", "companion"
+Key: TypeAlias = tuple[str, str, str]  # machine, owner, name
 _MOST_OPEN = 200  # each takes about 0.3 MB, and no descriptor of its own on files
 _PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
@@ -85,11 +88,12 @@ class CampaignPool:
 
     def __init__(self, context: Context, home: Home, quotas: Quotas | None = None) -> None:
         self._context, self._home, self._quotas = context, home, quotas
-        self._campaigns: dict[tuple[str, str, str], OpenCampaign] = {}
+        self._campaigns: dict[Key, OpenCampaign] = {}
         self._previews: set[OpenCampaign] = set()
-        self._opening = asyncio.Lock()
+        self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()  # of those that open or close
+        self._places, self._taken = asyncio.Lock(), dict[Key, str]()  # taken: by what is being opened, and for whom
         self._sweeper: asyncio.Task[None] | None = None
-        self.drain = Drain(lambda: self._opening.locked() or any(one.is_working for one in self._campaigns.values()))
+        self.drain = Drain(lambda: bool(self._locks) or any(one.is_working for one in self._campaigns.values()))
 
     def __len__(self) -> int:
         return len(self._campaigns)
@@ -108,19 +112,19 @@ class CampaignPool:
         key, person = (machine, owner, name), scope[PERSON]
         self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
-            async with self._turn_to_open():
+            async with self._turn_to_open(key):
                 if (campaign := self._campaigns.get(key)) is None:
                     self.drain.check()  # to open one may answer what was left without a reply
                     own = await settings_of(self._home, owner, name if machine == GAME else own_campaign(name))
                     context = context_of(self._context.model_copy(update={"user": owner}), machine, name, own)
                     is_new = await self._is_new(context)
                     if is_new and scope["method"] in ("GET", "HEAD"):
-                        campaign = await self._open(context, machine, is_new=True, is_preview=True)
+                        campaign = await self._open(key, context, is_new=True, is_preview=True)
                         self._previews.add(campaign)
                     else:
-                        await self._make_room(person)
-                        campaign = self._campaigns[key] = await self._open(context, machine, is_new=is_new)
-                        campaign.person = person
+                        async with self._place_for(key, person):
+                            campaign = self._campaigns[key] = await self._open(key, context, is_new=is_new)
+                            campaign.person = person
                         for preview in [one for one in self._previews if one.game.thread_id == campaign.game.thread_id]:
                             await preview.end_streams()  # the browser asks again, and gets those of the campaign
         scope[_IN_USE].append(campaign)
@@ -147,11 +151,12 @@ class CampaignPool:
 
     async def leave(self, campaign: OpenCampaign, *, if_idle: bool = False) -> None:
         """Close a campaign, so that it can be renamed, replaced or removed; or only if no request uses it by now."""
-        async with self._opening:
+        async with self._lock(campaign.key):
             if if_idle and not campaign.is_idle:
                 return
             self._previews.discard(campaign)
-            self._campaigns = {key: other for key, other in self._campaigns.items() if other is not campaign}
+            if self._campaigns.get(campaign.key) is campaign:
+                del self._campaigns[campaign.key]
             await campaign.close()
 
     async def end_streams(self) -> None:
@@ -166,23 +171,36 @@ class CampaignPool:
         await asyncio.gather(*(campaign.close() for campaign in self._campaigns.values()))
         self._campaigns = {}
 
+    def _lock(self, key: Key) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
+
     @asynccontextmanager
-    async def _turn_to_open(self) -> AsyncIterator[None]:
+    async def _turn_to_open(self, key: Key) -> AsyncIterator[None]:
+        lock = self._lock(key)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._opening.acquire()
+                await lock.acquire()
         except TimeoutError as error:
-            raise BusyError("Too many campaigns are being opened here. Try again in a moment.") from error
+            raise BusyError("This campaign is still being opened. Try again in a moment.") from error
         try:
             yield
         finally:
-            self._opening.release()
+            lock.release()
+
+    @asynccontextmanager
+    async def _place_for(self, key: Key, person: str) -> AsyncIterator[None]:
+        async with self._places:
+            await self._make_room(person)
+            self._taken[key] = person
+        try:
+            yield
+        finally:
+            del self._taken[key]
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_IDLE_SECONDS / 4)
-            async with self._opening:
-                await self._close_idle(_IDLE_SECONDS)
+            await self._close_idle(_IDLE_SECONDS)
 
     async def _make_room(self, person: str) -> None:
         """Close what nobody uses, and if all places are still taken, the campaign that who has most uses least."""
@@ -190,45 +208,46 @@ class CampaignPool:
             await self._close_idle(0.0, person, most=1)
             self._quotas.check_open("campaigns", self._held_by(person))
         await self._close_idle(_IDLE_SECONDS)
-        if len(self._campaigns) >= _MOST_OPEN:  # one place is needed: who plays on a moment later finds theirs open
+        if self._is_full():  # one place is needed: who plays on a moment later finds theirs open
             await self._close_idle(0.0, most=1)
-        if len(self._campaigns) < _MOST_OPEN:
+        if not self._is_full():
             return
         holder = who_gives_way((campaign.person for campaign in self._campaigns.values()), person)
-        if holder is None:
+        theirs = [one for one in self._campaigns.values() if one.person == holder and not self._lock(one.key).locked()]
+        if not theirs:
             raise BusyError(f"{_MOST_OPEN} campaigns are open here. Wait until one is no longer played.")
-        theirs = [key for key, campaign in self._campaigns.items() if campaign.person == holder]
-        least = min(theirs, key=lambda key: (self._campaigns[key].is_replying, self._campaigns[key].used))
-        await self._campaigns.pop(least).close()
+        await self.leave(min(theirs, key=lambda one: (one.is_replying, one.used)))
+
+    def _is_full(self) -> bool:
+        return len(self._campaigns) + len(self._taken) >= _MOST_OPEN
 
     def _held_by(self, person: str) -> int:
-        return sum(campaign.person == person for campaign in self._campaigns.values())
+        people = [*(campaign.person for campaign in self._campaigns.values()), *self._taken.values()]
+        return people.count(person)
 
     async def _close_idle(self, seconds: float, person: str | None = None, most: int = _MOST_OPEN) -> None:
-        """Close at most so many campaigns that nobody has used for so long, the longest unused first.
-
-        Only those that were opened for a person, if one is named.
-        """
-        for key, campaign in sorted(self._campaigns.items(), key=lambda item: item[1].used):
-            is_due = campaign.is_idle and campaign.used + seconds <= time.monotonic()
-            if most and is_due and person in (None, campaign.person):
+        """Close at most so many campaigns, of a person or all, that nobody has used for so long, oldest first."""
+        for campaign in sorted(self._campaigns.values(), key=lambda one: one.used):
+            is_free = campaign.is_idle and not self._lock(campaign.key).locked()
+            is_due = is_free and campaign.used + seconds <= time.monotonic()
+            if most and is_due and person in (None, campaign.person) and campaign in self._campaigns.values():
                 most -= 1
-                del self._campaigns[key]
-                await campaign.close()
+                await self.leave(campaign)
 
     async def _is_new(self, context: Settings) -> bool:
         async with self._home.open_checkpointer() as saver:
             threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
 
-    async def _open(self, context: Settings, machine: str, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
+    async def _open(self, key: Key, context: Settings, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
         resources = AsyncExitStack()
         try:
-            opening = open_game(context, self._home, machine, holds=not is_preview)
+            opening = open_game(context, self._home, key[0], holds=not is_preview)
             game = await resources.enter_async_context(opening)
             if not is_new and await game.saved_game() is None:
                 await game.enter()
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)
+            campaign.key = key
             campaign.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
                 await campaign.play(game.resume(), saved.unanswered, is_kept=True)
@@ -241,7 +260,7 @@ class CampaignPool:
 def who_gives_way(holders: Iterable[str], person: str) -> str | None:
     """Return who has most of what is all taken, so that a person with less gets one; None: nobody has enough more."""
     counts = Counter(holders)
-    most = max(counts, key=counts.__getitem__)
+    most = max(counts, key=counts.__getitem__, default=person)
     return most if counts[most] > counts[person] + 1 else None
 
 

@@ -62,6 +62,7 @@ class OpenCampaign:
         self, game: Game, resources: AsyncExitStack, *, is_new: bool = False, is_preview: bool = False
     ) -> None:
         self.game, self._resources, self.is_new, self.is_preview = game, resources, is_new, is_preview
+        self.key = ("", "", "")  # graph, owner and name
         self.person = ""  # for whom it was opened
         self.live: LiveTurn | None = None  # the turn that is being played, noted, or has failed; None: none of them
         self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
