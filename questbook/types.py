@@ -48,14 +48,11 @@ def storable(value: _ValueT) -> _ValueT:
     It is a text, or dicts, lists and tuples with texts in them; anything else is returned as it is.
     """
     try:  # what is JSON is looked through at once: a turn asks it of a thousand texts, and nearly all may stay
-        sound = type(value) in (dict, list) and _is_sound(_encode(value))
+        encoded = _encode(value) if type(value) in (dict, list) else "\\u0000"
+        sound = "\\u0000" not in encoded and (encoded.isascii() or _is_unicode(encoded))
     except (TypeError, ValueError, RecursionError):
         sound = False
     return value if sound else cast("_ValueT", _without(value))
-
-
-def _is_sound(encoded: str) -> bool:
-    return "\\u0000" not in encoded and (encoded.isascii() or _is_unicode(encoded))
 
 
 def _without(value: Any) -> Any:

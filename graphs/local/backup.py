@@ -1,7 +1,6 @@
 """A data directory copied while games are played, and put back: `back_up`, `restore`.
 
-Checkpoints are copied before memories: what was played meanwhile is then in memory alone, and stays aside. In the other
-order memories of turns would be missing.
+Checkpoints are copied before memories: what is played meanwhile is then in memory alone, and stays aside.
 """
 
 import sqlite3

@@ -21,10 +21,20 @@ from langgraph.store.base import BaseStore, PutOp
 from numpy.typing import NDArray
 
 from questbook.memory.embeddings.embedders import embedder_of
-from questbook.memory.recall import names as name_rules
 from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
 from questbook.memory.recall.choice import choose
 from questbook.memory.recall.intents import asks_for_advice, prefers, standing_span
+from questbook.memory.recall.names import (
+    content_words,
+    find_aliases,
+    find_names,
+    has_name,
+    name_words,
+    named_in,
+    names_of,
+    remove_words,
+    score_named,
+)
 from questbook.memory.recall.order import Evidence, Named, Order, Passages, compare_meanings, count_words, covers
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
@@ -61,7 +71,7 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     spaces = _several(namespaces)
     with traced("recall", namespaces=len(spaces), limit=query.limit, budget=query.budget or 0) as seen:
         records = await _rank(store, spaces, query)
-        if query.aliases and (names := name_rules.find_aliases(records, query.text)):
+        if query.aliases and (names := find_aliases(records, query.text)):
             records = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
         recalled = choose(records, query)
         seen["recalled"] = len(recalled)
@@ -89,9 +99,9 @@ class _Question(NamedTuple):
         text, present = heaviest.text, query.present
         now = present.now or datetime.now(UTC)
         time = read_asked_time(text, now, day=present.day, session=present.session)
-        speakers = frozenset(word for words in name_rules.named_in(text, query.speakers).values() for word in words)
-        names = name_rules.find_names(text, speakers)
-        texts = [WeightedText(name_rules.remove_words(one.text, speakers), one.weight) for one in query.texts]
+        speakers = frozenset(word for words in named_in(text, query.speakers).values() for word in words)
+        names = find_names(text, speakers)
+        texts = [WeightedText(remove_words(one.text, speakers), one.weight) for one in query.texts]
         texts += [WeightedText(name, 0.0) for name in names]
         texts += [WeightedText(time.anchor, heaviest.weight)] if time.anchor else []
         return cls(text, time, names, texts)
@@ -143,15 +153,11 @@ def _weigh(
     cosine_worth = float(getattr(embedder, "fusion_weight", 1.0))
     knows_meaning = None if embedder is None else cosine_worth >= 1.0  # a store in a wrapper may not say what embeds
     records, passages = candidates.records, Passages.of_candidates(candidates)
-    speakers = name_rules.named_in(
-        question.text, sorted({record.speaker for record in records} - {""} | {*query.speakers})
-    )
-    subjects = name_rules.named_in(
-        question.text, sorted({name for record in records for name in name_rules.names_of(record)})
-    )
+    speakers = named_in(question.text, sorted({record.speaker for record in records} - {""} | {*query.speakers}))
+    subjects = named_in(question.text, sorted({name for record in records for name in names_of(record)}))
     naming = frozenset(word for words in speakers.values() for word in words)
-    searched = [name_rules.content_words(text.text, naming) for text in question.texts]
-    names = name_rules.name_words(question.text)
+    searched = [content_words(text.text, naming) for text in question.texts]
+    names = name_words(question.text)
     table, spellings = count_words(passages.texts, searched, names, passages.rows, query.weights.nearby)
     words = table.scores()
     time, count = question.time, len(question.texts)
@@ -163,7 +169,7 @@ def _weigh(
         anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
     phrases = times = np.zeros(len(records))
     if question.names:
-        phrases = np.array([float(name_rules.has_name(record.text, question.names)) for record in records])
+        phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
         # Another thread counts its own turns.
         turn, thread = (None, "") if anchor is None else (records[anchor].stamp.turn, candidates.thread(anchor))
@@ -173,7 +179,7 @@ def _weigh(
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     exempt = (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
-    exempt |= np.array([not subjects.keys().isdisjoint(name_rules.names_of(record)) for record in records], np.bool_)
+    exempt |= np.array([not subjects.keys().isdisjoint(names_of(record)) for record in records], np.bool_)
     weights = [text.weight for text in question.texts]
     closeness = None
     if knows_meaning is not False and not np.isnan(cosines).all():
@@ -190,7 +196,7 @@ def _weigh(
         words=words[:count],
         cosines=cosines[:count],
         text_weights=weights[:count],
-        named=np.array([name_rules.score_named(record, speakers, subjects) for record in records]),
+        named=np.array([score_named(record, speakers, subjects) for record in records]),
         phrases=phrases,
         times=times,
         fits=fits | exempt[passages.records],
