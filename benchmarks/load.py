@@ -5,12 +5,12 @@
     python benchmarks/load.py --homes postgres --processes 4 --models offline --peers none
 
 Ours is `questbook web`, as a person starts it. Each player is a user of their own, signed in with a token, and has a
-campaign; after each turn they ask for another's, of which they must be shown nothing. The peer is a bare MessagesState
-graph on LangGraph's own checkpointer (`bare_graph.py`), served over HTTP in the same run. Both play on files (SQLite,
+campaign; after each turn they ask for another player's, and nothing of it may be shown. The peer is a bare graph of
+MessagesState on LangGraph's own checkpointer (`bare_graph.py`), served over HTTP in the same run. Both play on files (SQLite,
 and FAISS for ours) and on PostgreSQL, in one process and in four, to which campaigns are hashed; with a model that
 costs nothing, and with one on this machine that begins to answer after 300 ms. A player loads the page, says something,
 reads the stream to the end of the notes, and goes on at once: no pauses, so that what is measured is what the processes
-can do. Whoever finds no place in a process (it opens 40 campaigns) tries again after a second; this is counted as
+can do. A player for whom a process has no place (it opens 200) tries again after a second; this is counted as
 `full`, and its waiting is part of the turn. The limits of one address and of one person are lifted, since all come from
 one address. In each row turns begin for at most five minutes (`--limit`), and those that have begun may end; a row that
 was cut off says how many turns were not played.

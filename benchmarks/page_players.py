@@ -162,7 +162,7 @@ def tracebacks_in(log: str) -> list[str]:
 
 
 def page(home: Path, log: Path, environment: Mapping[str, str] | None = None) -> Process:
-    """Return a process of `questbook web`, where whoever has a token of our issuer signs in."""
+    """Return a process of `questbook web`, in which people sign in with a token of our issuer."""
     sign_in = {"QUESTBOOK_OIDC_ISSUER": _ISSUER, "QUESTBOOK_OIDC_AUDIENCE": _AUDIENCE, "QUESTBOOK_JWT_SECRET": _SECRET}
     own = {"QUESTBOOK_HOME": str(home), "QUESTBOOK_SEED": "6"} | sign_in | _NO_LIMITS
     command = ["-m", "questbook.graphs.terminal", "web", "--no-browser", "--developer"]
