@@ -6,7 +6,7 @@
 
 Ours is `questbook web`, as a person starts it. Each player is a user of their own, signed in with a token, and has a
 campaign; after each turn they ask for another player's, and nothing of it may be shown. The peer is a bare graph of
-MessagesState on LangGraph's own checkpointer (`bare_graph.py`), served over HTTP in the same run. Both play on files (SQLite,
+MessagesState on LangGraph's own checkpointer (`bare_graph.py`), served in the same run. Both play on files (SQLite,
 and FAISS for ours) and on PostgreSQL, in one process and in four, to which campaigns are hashed; with a model that
 costs nothing, and with one on this machine that begins to answer after 300 ms. A player loads the page, says something,
 reads the stream to the end of the notes, and goes on at once: no pauses, so that what is measured is what the processes
