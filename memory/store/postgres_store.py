@@ -45,28 +45,31 @@ _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _SEARCH = """
 WITH asked AS MATERIALIZED (
-    SELECT tsvector_to_array(words) AS lexemes, array_to_string(
-        ARRAY(SELECT quote_literal(lexeme) FROM unnest(tsvector_to_array(words)) AS lexeme), ' | ')::tsquery AS query
-    FROM to_tsvector('english', %s) AS words
+    SELECT array_agg(quote_literal(lexeme)::tsquery) AS lexemes,
+        string_agg(quote_literal(lexeme), ' | ')::tsquery AS query
+    FROM unnest(tsvector_to_array(to_tsvector('english', %s))) AS lexeme
 ), allowed AS MATERIALIZED (
-    SELECT store.prefix, store.key, store.words, greatest(store.size, 1)::float AS size,
-        1 - min(nullif(vectors.embedding <=> %s::float8[]::vector, 'NaN')) AS cosine, store.created_at
-    FROM store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
-    WHERE {where} GROUP BY store.prefix, store.key
+    SELECT store.prefix, store.key, store.created_at, store.size, store.often,
+        1 - min(nullif(vectors.embedding <=> %s::float8[]::vector, 'NaN')) AS cosine
+    FROM (  -- how often an item has each lexeme, which is cover density where all covers count 1
+        SELECT prefix, key, created_at, greatest(size, 1)::float AS size, CASE WHEN words @@ query THEN ARRAY(
+            SELECT ts_rank_cd('{{1, 1, 1, 1}}', words, lexeme)::float FROM unnest(lexemes) AS lexeme
+        ) END AS often FROM asked, store WHERE {where}
+    ) AS store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
+    GROUP BY store.prefix, store.key, store.created_at, store.size, store.often
 ), total AS MATERIALIZED (
     SELECT count(*)::float AS items, greatest(avg(size), 1) AS average FROM allowed
-), found AS (
-    SELECT prefix, key, size, cardinality(positions)::float AS often, count(*) OVER (PARTITION BY lexeme) AS texts
-    FROM asked JOIN allowed ON allowed.words @@ asked.query, unnest(allowed.words)
-    WHERE lexeme = ANY(asked.lexemes)
-), scores AS (  -- one row for each item, and one for each word that it has: no join, whose plan is a guess
-    SELECT prefix, key, cosine, created_at, NULL::float AS score FROM allowed
-    UNION ALL
-    SELECT prefix, key, NULL, NULL, ln(1 + (items - texts + 0.5) / (texts + 0.5)) * often * {k1}
-        / (often + {k} * ({rest} + {b} * size / average)) FROM found, total
+), rarity AS MATERIALIZED (
+    SELECT array_agg(ln(1 + (items - texts + 0.5) / (texts + 0.5)) ORDER BY number) AS rarities
+    FROM total, (
+        SELECT number, count(*) FILTER (WHERE count > 0)::float AS texts
+        FROM allowed, unnest(often) WITH ORDINALITY AS each (count, number) GROUP BY number
+    ) AS having_it
 ), item AS (
-    SELECT prefix, key, max(cosine) AS cosine, max(created_at) AS created_at, sum(score) AS score
-    FROM scores GROUP BY prefix, key
+    SELECT prefix, key, cosine, created_at, CASE WHEN often IS NOT NULL THEN (
+        SELECT sum(rarity * count * {k1} / (count + {k} * ({rest} + {b} * size / average)))
+        FROM unnest(often, rarities) AS each (count, rarity)
+    ) END AS score FROM allowed, total, rarity
 ), ranked AS (
     SELECT prefix, key, cosine, created_at,
         {dense} * coalesce(cosine / nullif(greatest(max(cosine) OVER (), 0), 0), 0)
