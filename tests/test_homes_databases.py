@@ -72,7 +72,7 @@ async def test_without_it_nothing_is_opened_and_nothing_made():
 
 
 @slow
-async def test_a_database_of_a_newer_version_is_opened_if_that_says_so(database):
+async def test_a_database_of_a_newer_version_is_opened_if_that_says_so(database, tmp_path):
     set_meta(database, schema="7", oldest_reader="1")
     assert await database.migrate() == []
     await opens(database)
@@ -83,6 +83,10 @@ async def test_a_database_of_a_newer_version_is_opened_if_that_says_so(database)
             HomeError, match=r"A newer Questbook .* version 7 of the tables; this program knows 1\. .*up"
         ):
             await attempt()
+    page = questbook(tmp_path, "web", "--port", "0", "--no-browser", "--database", database.url)
+    assert (page.returncode, page.stdout, page.stderr.count("\n")) == (2, "", 1), (
+        "one sentence, and no address before it"
+    )
 
 
 async def test_one_of_an_older_version_wants_to_be_migrated(database):

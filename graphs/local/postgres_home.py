@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import psycopg
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import TTLConfig
 from langgraph.store.postgres.base import PostgresIndexConfig
+from psycopg import AsyncConnection, Error, ProgrammingError, connect
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -72,10 +72,10 @@ class PostgresHome:
         try:
             parts = conninfo_to_dict(url)
             if any("@" in str(parts.get(name, ""))[1:] for name in ("host", "dbname")):
-                raise psycopg.ProgrammingError("one @ too many")  # the rest of a password is taken for a host
+                raise ProgrammingError("one @ too many")  # the rest of a password is taken for a host
             if not str(parts.get("port", 0)).replace(",", "").isdecimal():
-                raise psycopg.ProgrammingError("the port is no number")
-        except psycopg.ProgrammingError as error:
+                raise ProgrammingError("the port is no number")
+        except ProgrammingError as error:
             reason = str(error).partition('"')[0].strip(" :")  # what it quotes may be the password
             hint = "In a user or password, % is written as %25, @ as %40, : as %3A, / as %2F, ? as %3F, # as %23."
             problem = f"The database's URL cannot be read: {reason}. Expected postgresql://USER@HOST/NAME."
@@ -191,7 +191,7 @@ class PostgresHome:
 
     def secret(self, name: str) -> str:
         """Return a secret of the table `questbook_meta`."""
-        with explained(self.name), psycopg.connect(self.url, autocommit=True, **session_options()) as connection:
+        with explained(self.name), connect(self.url, autocommit=True, **session_options()) as connection:
             connection.execute(_SET, (f"secret {name}", secrets.token_urlsafe(24)))
             row = connection.execute("SELECT value FROM questbook_meta WHERE key = %s", (f"secret {name}",)).fetchone()
         return str(row[0]) if row else ""
@@ -219,8 +219,7 @@ class PostgresHome:
                 await store.setup()
                 for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
-                is_now = {"embedder": _describe(index), "oldest_reader": str(SCHEMA), "schema": str(SCHEMA)}
-                for item in is_now.items():
+                for item in {"embedder": _describe(index), "oldest_reader": str(SCHEMA), "schema": str(SCHEMA)}.items():
                     await connection.execute(_SET, item)
                 raised = "UPDATE questbook_meta SET value = %s WHERE key = 'schema' AND value::int < %s"
                 await connection.execute(raised, (str(SCHEMA), SCHEMA))
@@ -252,9 +251,8 @@ class PostgresHome:
             await pool.close()
             await asyncio.to_thread(locks_of(self.url).close_if_idle)
 
-    async def _connect(self) -> psycopg.AsyncConnection[Any]:
-        connect = psycopg.AsyncConnection.connect
-        return await connect(self.url, row_factory=dict_row, autocommit=True, **session_options())
+    async def _connect(self) -> AsyncConnection[Any]:
+        return await AsyncConnection.connect(self.url, row_factory=dict_row, autocommit=True, **session_options())
 
     async def _rows(self, statement: str, *values: Any) -> list[Any]:
         async with self.open_checkpointer() as saver:
@@ -307,7 +305,7 @@ class HeldLock:
     async def free(self) -> None:
         """Let others have it."""
         held_here.discard((self._locks.url, self._lock))
-        with suppress(psycopg.Error):  # a session that has ended holds nothing
+        with suppress(Error):  # a session that has ended holds nothing
             await asyncio.to_thread(self._locks.free, self._lock)
 
     async def _is_busy(self) -> CampaignBusyError:

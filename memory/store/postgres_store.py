@@ -57,8 +57,7 @@ WITH asked AS MATERIALIZED (
         ) END AS often FROM asked, store WHERE {where}
     ) AS store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
     GROUP BY store.prefix, store.key, store.created_at, store.size, store.often
-), total AS MATERIALIZED (
-    SELECT count(*)::float AS items, greatest(avg(size), 1) AS average FROM allowed
+), total AS MATERIALIZED (SELECT count(*)::float AS items, greatest(avg(size), 1) AS average FROM allowed
 ), rarity AS MATERIALIZED (
     SELECT array_agg(ln(1 + (items - texts + 0.5) / (texts + 0.5)) ORDER BY number) AS rarities
     FROM total, (
