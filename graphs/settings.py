@@ -269,8 +269,7 @@ class NotingContext(MachineContext):
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
 
     noting: Literal["inline", "background"] = Field(
-        default="inline",
-        description="When to note facts: at the end of a turn, or in the background (of a server).",
+        default="inline", description="When to note facts: at the end of a turn, or in the background (of a server)."
     )
 
 

@@ -156,11 +156,7 @@ async def _one_or_two_names(history: "History", text: str) -> tuple[str, str] | 
 
 
 def draw_tree(
-    title: str,
-    turns: Sequence[PlayedTurn],
-    current: Segment | None,
-    line_names: Mapping[str, Segment],
-    thread: str,
+    title: str, turns: Sequence[PlayedTurn], current: Segment | None, line_names: Mapping[str, Segment], thread: str
 ) -> "Tree":
     """Draw all finished turns as a tree of stretches; marked are the current turn, and those of other threads.
 

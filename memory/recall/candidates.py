@@ -241,10 +241,9 @@ def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, take
         SearchOp(namespace, filter=whole or None, limit=width if exact else 2 * width, query=text)
         for text, width in zip(texts, widths, strict=True)
     ]
-    narrower = [{**part, **narrow} for narrow in scope.narrow for part in filters]
-    limit = _NARROW_WIDTH
-    if takes_or and exact and narrower:
-        narrower, limit = [{"$or": narrower}], _NARROW_WIDTH * len(scope.narrow)
+    narrower, limit = [{**part, **narrow} for narrow in scope.narrow for part in filters], _NARROW_WIDTH
+    if takes_or and exact and narrower:  # what narrows is few, and comes before a timeline's many segments
+        narrower, limit = [{"$or": [whole | narrow for narrow in scope.narrow]}], _NARROW_WIDTH * len(scope.narrow)
     return searches + [SearchOp(namespace, filter=one, limit=limit, query=texts[0]) for one in narrower]
 
 

@@ -8,7 +8,7 @@ import json
 import reprlib
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
@@ -34,31 +34,33 @@ _LONGEST_TEXT = 32  # characters of a text that is compared so
 def check_filter(wanted: object) -> None:
     """Refuse a wrong filter before anything is searched, with a BadQueryError.
 
-    It is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte, "$or" has no list of
-    filters, or it is nested deeper than 50 levels.
+    It is no mapping, a key is no text, an operator is unknown, "$or" has no list of filters, or it has over 50 levels.
     """
-    level = [wanted]
-    for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in _parts(outer)]
-    if level:
-        deepest = f"a filter may be nested {_DEEPEST} levels deep"
-        raise BadQueryError(f"{deepest}; this one is deeper: {reprlib.repr(wanted)}")
     if not isinstance(wanted, Mapping):
         raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
-    _check_conditions(wanted)
+    try:
+        _check_conditions(wanted, _DEEPEST)
+    except RecursionError as error:
+        deepest = f"a filter may be nested {_DEEPEST} levels deep"
+        raise BadQueryError(f"{deepest}; this one is deeper: {reprlib.repr(wanted)}") from error
 
 
-def _parts(value: object) -> Iterable[object]:
-    """Return what is inside a mapping or a list."""
-    if type(value) in _SCALARS:  # most are; a timeline with many forks makes long filters
-        return ()
-    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+def _check_depth(value: object, levels: int) -> None:
+    """Raise a RecursionError if mappings and lists are nested in a value more levels deep."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    if not levels and inner:
+        raise RecursionError
+    for each in inner:
+        if type(each) not in _SCALARS:  # most are
+            _check_depth(each, levels - 1)
 
 
-def _check_conditions(wanted: Mapping[Any, Any], *, is_filter: bool = True) -> None:
+def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool = True) -> None:
     """Refuse wrong keys and values of a filter, or of a condition in it, which may have operators, but no "$or"."""
+    if not levels:
+        raise RecursionError
     has_operators = not is_filter and _has_operators(wanted)
-    for key, condition in wanted.items():
+    for key, condition in wanted.items():  # a timeline with many forks makes long filters
         if not isinstance(key, str):
             raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
         if has_operators and key not in _OPERATORS:
@@ -67,13 +69,16 @@ def _check_conditions(wanted: Mapping[Any, Any], *, is_filter: bool = True) -> N
             if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
                 raise BadQueryError(f"{_EITHER} takes a list of filters, got {reprlib.repr(condition)}")
             for alternative in condition:
-                _check_conditions(alternative)
-        elif not has_operators and type(condition) not in _SCALARS and isinstance(condition, Mapping):
-            _check_conditions(condition, is_filter=False)
+                _check_conditions(alternative, levels - 2)
+        elif type(condition) not in _SCALARS:
+            if has_operators or not isinstance(condition, Mapping):
+                _check_depth(condition, levels - 1)
+            else:
+                _check_conditions(condition, levels - 1, is_filter=False)
 
 
 def _has_operators(condition: Mapping[str, Any]) -> bool:
-    return any(str(name).startswith("$") for name in condition)
+    return any(str(name)[:1] == "$" for name in condition)
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

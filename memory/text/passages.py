@@ -22,7 +22,7 @@ _JOINS = 5  # words after which a clause that is shown may still end
 _SPARED = 4  # words that are not worth being left out
 _TAIL = 10  # words at the end of a text that say too little by themselves
 _PAGE = 3000  # characters
-_KEPT = 1024  # long records whose passages are kept: a conversation's candidates are the same ones again and again
+_KEPT = 4096  # long records whose passages are kept: a conversation's candidates are the same ones again and again
 
 
 class Span(NamedTuple):
@@ -46,8 +46,7 @@ def cut(text: str) -> tuple[Span, ...]:
         return (Span(0, len(text)),) if text and not text.isspace() else ()
     passages: list[list[Span]] = []
     size = 0
-    for unit in _units(text):
-        words = count_words(text[unit.start : unit.end])
+    for unit, words in _units(text):
         if not passages or size + words > LONGEST:
             passages.append([])
             size = 0
@@ -66,21 +65,21 @@ def is_short(text: str) -> bool:
     return most < 2 * LONGEST or (most <= _WIDE * LONGEST and count_words(text) <= LONGEST)
 
 
-def _units(text: str) -> Iterable[Span]:
-    """Yield sentences and lines; what is longer than a passage in equal parts."""
+def _units(text: str) -> Iterable[tuple[Span, int]]:
+    """Yield sentences and lines with how many words they have; what is longer than a passage in equal parts."""
     start = 0
-    for match in (*_ENDS.finditer(text), None):
-        end = len(text) if match is None else match.end()
-        sentence = text[start:end]
-        kept = sentence.strip()
-        begin = start + len(sentence) - len(sentence.lstrip())
-        start = end
+    for end in (*[match.end() for match in _ENDS.finditer(text)], len(text)):
+        kept = text[start:end].strip()
         if kept:
-            words, stop = count_words(kept), begin + len(kept)
-            yield from _parts(text, begin, stop, words) if words > LONGEST else [Span(begin, stop)]
+            begin, words = text.index(kept, start), count_words(kept)
+            if words > LONGEST:
+                yield from _parts(text, begin, begin + len(kept), words)
+            else:
+                yield Span(begin, begin + len(kept)), words
+        start = end
 
 
-def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:
+def _parts(text: str, start: int, end: int, words: int) -> Iterable[tuple[Span, int]]:
     """Yield equal parts of a long sentence, cut between words, or within what is too long for a word."""
     parts = math.ceil(words / LONGEST)
     places = [match.start() for match in _WORD.finditer(text, start, end)]
@@ -89,7 +88,8 @@ def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:
         size, places = math.ceil((end - start) / parts), list(range(start, end))
     for first in range(0, len(places), size):
         stop = places[first + size] if first + size < len(places) else end
-        yield Span(places[first], places[first] + len(text[places[first] : stop].rstrip()))
+        part = text[places[first] : stop].rstrip()
+        yield Span(places[first], places[first] + len(part)), count_words(part)
 
 
 def lead(text: str, least: int, most: int, share: float = 0.0) -> Span:
@@ -152,11 +152,12 @@ def cut_messages(text: str, reply: int | None) -> Cut:
     """Return the passages of what a record says, whose reply begins at `reply`, if it has one."""
     if is_short(text):
         return Cut((Span(0, len(text)),), (text,), (1,), (True,))
-    return _cut_long(text, reply)
+    spans, of, persons = _cut_long(text, reply)
+    return Cut(spans, tuple(text[start:end] for start, end in spans), of, persons)
 
 
 @lru_cache(maxsize=_KEPT)
-def _cut_long(text: str, reply: int | None) -> Cut:
+def _cut_long(text: str, reply: int | None) -> tuple[tuple[Span, ...], tuple[int, ...], tuple[bool, ...]]:
     messages = [(0, len(text), True)] if reply is None else [(0, reply, True), (reply, len(text), False)]
     spans, of, persons = list[Span](), list[int](), list[bool]()
     for start, end, is_person in messages:
@@ -165,5 +166,5 @@ def _cut_long(text: str, reply: int | None) -> Cut:
         of += [len(passages)] * len(passages)
         persons += [is_person] * len(passages)
     if not spans:  # nothing but white space
-        return Cut((Span(0, 0),), ("",), (1,), (True,))
-    return Cut(tuple(spans), tuple(text[a:b] for a, b in spans), tuple(of), tuple(persons))
+        return (Span(0, 0),), (1,), (True,)
+    return tuple(spans), tuple(of), tuple(persons)
