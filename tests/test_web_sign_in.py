@@ -384,3 +384,17 @@ async def test_sessions_that_cannot_be_kept_are_said_with_what_to_do(tmp_path):
     (tmp_path / "sessions.db").mkdir()
     with pytest.raises(HomeError, match=r"Cannot use .*sessions.db: .*Remove it, and all sign in again"):
         page_of(tmp_path)
+
+
+async def test_a_database_that_is_away_when_a_session_is_looked_up_is_said_in_a_sentence(tmp_path, monkeypatch):
+    app, _ = page_of(tmp_path)
+    quiet = httpx.ASGITransport(app, raise_app_exceptions=False)  # the server writes it down as well
+    async with httpx.AsyncClient(transport=quiet, base_url="http://localhost") as web:
+        await signed_in(web)
+
+        async def read(self, key):
+            raise HomeError("Cannot use the database: it was stopped.")
+
+        monkeypatch.setattr("questbook.graphs.identity.sessions.SqliteSessions.read", read)
+        answer = await web.get("/")
+    assert (answer.status_code, "Cannot use the database: it was stopped." in answer.text) == (409, True)

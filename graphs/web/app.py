@@ -72,8 +72,7 @@ def create_app(
     owner = "/u/{owner}" if own else ""
     mounts = [Mount(f"{owner}/{kind}/{{campaign}}", routes=OF_A_CAMPAIGN) for kind in ("c", "a")]
     static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
-    icon = Route("/favicon.ico", RedirectResponse(f"{root}/static/icon.svg"))
-    routes = [*campaigns.ROUTES, *mounts, icon, static]
+    routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", RedirectResponse(f"{root}/static/icon.svg")), static]
     guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
     handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers |= {Exception: _fail, HTTPException: _miss}
@@ -112,7 +111,8 @@ async def _miss(request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    answer = _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
+    text = "That failed; the server's log says why. What was played is kept."  # the guard may know: a database is away
+    answer = await _refuse(request, error) if isinstance(error, QuestbookError) else _problem(request, text, 500)
     add_headers(answer.headers, request.scope)  # this answer does not come by the guard
     return answer
 

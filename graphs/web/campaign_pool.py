@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home
+from questbook.graphs.local.home import Home, HomeError
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.monitoring.draining import Drain
 from questbook.graphs.settings import Settings
@@ -117,8 +117,7 @@ class CampaignPool:
                     self.drain.check()  # to open one may answer what was left without a reply
                     own = await settings_of(self._home, owner, name if machine == GAME else own_campaign(name))
                     context = context_of(self._context.model_copy(update={"user": owner}), machine, name, own)
-                    is_new = await self._is_new(context)
-                    if is_new and scope["method"] in ("GET", "HEAD"):
+                    if (is_new := await self._is_new(context)) and scope["method"] in ("GET", "HEAD"):
                         campaign = await self._open(key, context, is_new=True, is_preview=True)
                         self._previews.add(campaign)
                     else:
@@ -144,8 +143,11 @@ class CampaignPool:
                     campaign.requests -= 1
                     campaign.used = time.monotonic()
                     is_unused = campaign.is_new and campaign.is_idle
-                    if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
-                        await self.leave(campaign, if_idle=True)
+                    with suppress(
+                        HomeError
+                    ):  # a database that is away is said where it is needed; the sweep looks again
+                        if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
+                            await self.leave(campaign, if_idle=True)
 
         return keep
 
@@ -222,8 +224,7 @@ class CampaignPool:
         return len(self._campaigns) + len(self._taken) >= _MOST_OPEN
 
     def _held_by(self, person: str) -> int:
-        people = [*(campaign.person for campaign in self._campaigns.values()), *self._taken.values()]
-        return people.count(person)
+        return [*(campaign.person for campaign in self._campaigns.values()), *self._taken.values()].count(person)
 
     async def _close_idle(self, seconds: float, person: str | None = None, most: int = _MOST_OPEN) -> None:
         """Close at most so many campaigns, of a person or all, that nobody has used for so long, oldest first."""
@@ -242,8 +243,7 @@ class CampaignPool:
     async def _open(self, key: Key, context: Settings, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
         resources = AsyncExitStack()
         try:
-            opening = open_game(context, self._home, key[0], holds=not is_preview)
-            game = await resources.enter_async_context(opening)
+            game = await resources.enter_async_context(open_game(context, self._home, key[0], holds=not is_preview))
             if not is_new and await game.saved_game() is None:
                 await game.enter()
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)

@@ -69,7 +69,6 @@ class SignIn:
         if not key:
             return _ask_for_sign_in(401)
         request.scope[SESSION] = key
-
         asked = time.monotonic()
 
         async def still_in() -> bool:
@@ -103,8 +102,9 @@ class SignIn:
         """End the session; with `everywhere` in the form, all sessions of the person."""
         person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
         await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
-        more = {"everywhere": "yes"} if everywhere else {}
-        await self._audit.write("sign-out", person, address_of(request), **more)
+        await self._audit.write(
+            "sign-out", person, address_of(request), **({"everywhere": "yes"} if everywhere else {})
+        )
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
         answer.delete_cookie(**_cookie(request))
         return answer
