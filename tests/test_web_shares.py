@@ -19,7 +19,7 @@ from questbook.graphs.events import ReplyPiece
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import CampaignBusyError
+from questbook.graphs.local.home import CampaignBusyError, HomeError
 from questbook.graphs.web import campaign_pool, play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.campaign_pool import COMPANION, GAME
@@ -82,6 +82,29 @@ async def test_a_new_campaign_is_not_closed_while_a_second_request_begins_it(tmp
     await pool.keep_open(use)(first, None, None)
     assert await pool.get(third, "isle", campaign_pool.GAME, "ann") is taken[0]
     await pool.close()
+
+
+async def test_a_database_that_goes_away_after_an_answer_closes_no_campaign_and_fails_no_request(
+    tmp_path, monkeypatch, caplog
+):
+    (tmp_path / "locks").mkdir()
+    pool = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path)).state.page.pool
+    scope, later = ({"method": "POST", PERSON: "ann", "questbook_campaigns": []} for _ in range(2))
+    opened = []
+
+    async def saved_game():
+        raise HomeError("The database was stopped.")
+
+    async def use(scope, *_):
+        opened.append(await pool.get(scope, "isle", campaign_pool.GAME, "ann"))
+        monkeypatch.setattr(opened[0].game, "saved_game", saved_game)
+
+    await pool.keep_open(use)(scope, None, None)
+    assert "Whether campaign 'isle' has begun cannot be read: The database was stopped." in caplog.text
+    assert await pool.get(later, "isle", campaign_pool.GAME, "ann") is opened[0]
+    await pool.close()
+    async with open_game(opened[0].game.context, FileHome(tmp_path)):
+        pass  # it holds the lock no more
 
 
 @pytest.mark.slow

@@ -109,8 +109,7 @@ async def _edit_shared(
         if any(tool.name == call.name for tool in tools):
             rewritten = {"label": label, "new_content": edited.page.sections[label].text}
             edit = {"tool": "core_memory_rethink", "args": rewritten}
-        key = f"1-{time.time_ns():020}-{mark}"
-        await put_all(store, [PutOp(namespace, key, edit, index=False)])
+        await put_all(store, [PutOp(namespace, f"1-{time.time_ns():020}-{mark}", edit, index=False)])
         log = await _log(store, namespace)
         await _fold(store, namespace, log)
     value, applied = _value(log)

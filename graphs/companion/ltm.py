@@ -156,8 +156,7 @@ async def make_memories(
         return made
     context = runtime.context
     character = assistant_name(context.campaign).replace("{", "").replace("}", "")
-    instructions = MEMORY.format(character=character, words="{words}")
-    summarizer = summarizer_of(context, instructions)
+    summarizer = summarizer_of(context, MEMORY.format(character=character, words="{words}"))
     for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
         for number, (part, words) in enumerate((("player", turn["player"]), ("reply", turn["reply"]))):
             if len(words) <= longest:

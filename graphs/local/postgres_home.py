@@ -215,8 +215,7 @@ class PostgresHome:
                 self._check_embedder(meta.get("embedder", ""), index)
                 saver = PostgresCheckpointer(connection)
                 await super(PostgresCheckpointer, saver).setup()
-                store = postgres_store.HybridPostgresStore(connection, index=index)
-                await store.setup()
+                await postgres_store.HybridPostgresStore(connection, index=index).setup()
                 for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
                 for item in {"embedder": _describe(index), "oldest_reader": str(SCHEMA), "schema": str(SCHEMA)}.items():

@@ -194,8 +194,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
             done = await prune_threads(saver, **limits)
             seconds, size = time.monotonic() - started, await home.size()
             say(f"{_amount(done)} deleted.")
-            sizes = f"had {before / 1e6:,.1f} MB and have {size / 1e6:,.1f} MB now"
-            say(f"The checkpoints {sizes} ({seconds:.1f} s).")
+            say(f"The checkpoints had {before / 1e6:,.1f} MB and have {size / 1e6:,.1f} MB now ({seconds:.1f} s).")
     if done.compacted is False:
         reason = "because another program uses it or the disk is full: what is free in it is used again"
         say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")

@@ -263,8 +263,7 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
 
 def due_pages(state: PageState) -> list[str]:
     """Return the channels of the pages that are written after this turn, as their policies say."""
-    kept = state.SPEC.kept.items()
-    return [name for name, page in kept if page.UPDATE.due(state.turn, state.noted.get(name, 0))]
+    return [name for name, page in state.SPEC.kept.items() if page.UPDATE.due(state.turn, state.noted.get(name, 0))]
 
 
 def update_prompt(state: PageState, due: Sequence[str], turns: Sequence[Turn]) -> list[BaseMessage]:

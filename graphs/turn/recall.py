@@ -437,8 +437,7 @@ async def _present_of(state: TurnState, runtime: Runtime[SettingsT], plan: Recal
     """Return from where words such as "yesterday" or "last session" count."""
     last, past = state.written, None
     if last >= 1:
-        exchanges = runtime.context.campaign_namespace("exchanges")
-        past = await store.aget(exchanges, exchange_key(state.timeline, last))
+        past = await store.aget(runtime.context.campaign_namespace("exchanges"), exchange_key(state.timeline, last))
     here = Stamp(thread=run_thread(runtime) or "", said_at=plan.now.isoformat())
     return Present(plan.now, plan.day, session_number(Stamp.from_json(past.value) if past else None, here))
 

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import Game, open_game
-from questbook.graphs.local.home import Home, HomeError
+from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.monitoring.draining import Drain
 from questbook.graphs.settings import Settings
@@ -143,11 +143,8 @@ class CampaignPool:
                     campaign.requests -= 1
                     campaign.used = time.monotonic()
                     is_unused = campaign.is_new and campaign.is_idle
-                    with suppress(
-                        HomeError
-                    ):  # a database that is away is said where it is needed; the sweep looks again
-                        if campaign.is_preview or (is_unused and await campaign.game.saved_game() is None):
-                            await self.leave(campaign, if_idle=True)
+                    if campaign.is_preview or (is_unused and not await campaign.has_begun()):
+                        await self.leave(campaign, if_idle=True)
 
         return keep
 

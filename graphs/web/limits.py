@@ -74,8 +74,7 @@ class Rate:
     def check(self, key: str) -> None:
         """Count one, or answer with the seconds after which there is room for it."""
         if wait := math.ceil(self.wait(key)):
-            text = f"That was too often. Try again in {wait} second{'' if wait == 1 else 's'}."
-            raise too_much(text, wait)
+            raise too_much(f"That was too often. Try again in {wait} second{'' if wait == 1 else 's'}.", wait)
 
 
 class Usage(NamedTuple):

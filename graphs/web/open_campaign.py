@@ -15,6 +15,7 @@ from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.local.game import Game
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.web.markdown import ComingText
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
@@ -100,6 +101,14 @@ class OpenCampaign:
         """Whether nothing runs and no request uses it, so that it may be closed."""
         return not (self.requests or self.is_working)
 
+    async def has_begun(self) -> bool:
+        """Whether anything was played in it. If the home cannot say, it counts as begun: nothing of it is removed."""
+        try:
+            return await self.game.saved_game() is not None
+        except HomeError as error:
+            _log.warning("Whether campaign %r has begun cannot be read: %s", self.game.context.campaign, error)
+            return True
+
     def work(self, node: str = "") -> str:
         """Return what a person waits for while a node runs; for the reply, if nothing is said of that node."""
         name = "the companion" if self.game.machine == "companion" else "the dungeon master"
@@ -136,8 +145,9 @@ class OpenCampaign:
         A `ticket` of the form that has played before plays nothing, so that a double click plays once.
         """
         if len(text) > (most := self.game.context.max_message_chars):
-            problem = f"Your message has {len(text):,} characters; at most {most:,} can be read."
-            raise InputError(f"{problem} Say it in parts.")
+            raise InputError(
+                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
+            )
         async with self._changing:
             if ticket not in self._tickets:
                 await self.play(self.game.send(text), text)
@@ -202,7 +212,7 @@ class OpenCampaign:
         """Close the game alone: streams go on, until the campaign has begun elsewhere."""
         if self._loading is not None:
             await asyncio.wait({self._loading})
-        if self.is_new and not self.is_preview and await self.game.saved_game() is None:
+        if self.is_new and not self.is_preview and not await self.has_begun():
             await self.game.home.forget_lock(self.game.thread_id)
         self.is_new = False
         await self._resources.aclose()
@@ -239,8 +249,7 @@ class OpenCampaign:
             await self._fail(live, error)
         except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
-            is_kept = live.kept.is_set()
-            text = "Your message is kept; try again." if is_kept else "Your message was not kept; say it again."
+            text = f"Your message {'is kept; try' if live.kept.is_set() else 'was not kept; say it'} again."
             await self._fail(live, QuestbookError(f"The turn failed: {error}. {text}"))
         finally:
             live.kept.set()  # also if nothing happened

@@ -67,15 +67,15 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         raise ServerError(f"{problem} Take another: --port 8001.") from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, tokens=tokens, developer=flags.developer))
     await asyncio.to_thread(_watch, app.state.page)
+    await app.state.page.home.check()  # what cannot be used is refused before anything is said
 
-    async with app.state.page.home.keep_open():  # a database that cannot be used is refused before anything is said
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-        print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
-        if not people and not tokens:
-            print(_ALONE, flush=True)  # noqa: T201
-        if not flags.no_browser:
-            webbrowser.open(address)
-        await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+    print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
+    if not people and not tokens:
+        print(_ALONE, flush=True)  # noqa: T201
+    if not flags.no_browser:
+        webbrowser.open(address)
+    await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
 
 
 def _watch(page: "AppState") -> None:

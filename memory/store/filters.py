@@ -48,7 +48,7 @@ def check_filter(wanted: object) -> None:
 def _check_depth(value: object, levels: int) -> None:
     """Raise a RecursionError if mappings and lists are nested in a value more levels deep."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    if not levels and inner:
+    if levels <= 0 and inner:
         raise RecursionError
     for each in inner:
         if type(each) not in _SCALARS:  # most are
@@ -57,7 +57,7 @@ def _check_depth(value: object, levels: int) -> None:
 
 def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool = True) -> None:
     """Refuse wrong keys and values of a filter, or of a condition in it, which may have operators, but no "$or"."""
-    if not levels:
+    if levels <= 0:
         raise RecursionError
     has_operators = not is_filter and _has_operators(wanted)
     for key, condition in wanted.items():  # a timeline with many forks makes long filters

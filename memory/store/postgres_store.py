@@ -51,9 +51,10 @@ WITH asked AS MATERIALIZED (
 ), allowed AS MATERIALIZED (
     SELECT store.prefix, store.key, store.created_at, store.size, store.often,
         1 - min(nullif(vectors.embedding <=> %s::float8[]::vector, 'NaN')) AS cosine
-    FROM (  -- how often an item has each lexeme, which is cover density where all covers count 1
+    FROM (  -- how often an item has each lexeme, n: ts_rank of one is 6/pi^2 times the sum of 1/j^2 for j up to n
         SELECT prefix, key, created_at, greatest(size, 1)::float AS size, CASE WHEN words @@ query THEN ARRAY(
-            SELECT ts_rank_cd('{{1, 1, 1, 1}}', words, lexeme)::float FROM unnest(lexemes) AS lexeme
+            SELECT round(1 / (pi() ^ 2 / 6 - 1.64493406685 * ts_rank('{{1, 1, 1, 1}}', words, lexeme)) - 0.5)
+            FROM unnest(lexemes) AS lexeme
         ) END AS often FROM asked, store WHERE {where}
     ) AS store JOIN store_vectors AS vectors ON vectors.prefix = store.prefix AND vectors.key = store.key
     GROUP BY store.prefix, store.key, store.created_at, store.size, store.often
