@@ -32,7 +32,8 @@ import psutil
 
 ROOT = Path(__file__).parent.parent
 _ALPHABET = "bcdfghjklmnprstv"
-_WORD = re.compile(r"zq([a-z]{3})w[a-z]{3}", re.IGNORECASE)
+# Whole words, also after a line end in JSON: a page's random token may have letters like theirs in its middle.
+_WORD = re.compile(rf"(?:(?<![\w-])|(?<=\\n))zq([{_ALPHABET}]{{3}})w[{_ALPHABET}]{{3}}(?![\w-])", re.IGNORECASE)
 _TLS = ssl.create_default_context()  # made once: reading the certificates takes longer than a turn
 _PAUSE = 0.1  # seconds before something refused is tried again
 _PAUSE_IF_FULL = 1.0

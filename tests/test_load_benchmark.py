@@ -24,6 +24,8 @@ def test_the_words_of_other_players_are_found_in_any_spelling_and_ones_own_are_n
     assert foreign_words(text, 3) == 2
     assert foreign_words(text, 4) == 2
     assert foreign_words(sentence(3, 1), 3) == 0
+    assert foreign_words(f'{{"text": "On the wall:\\n{word_of(4, 1)}\\n"}}', 3) == 1
+    assert foreign_words(f'<html data-token="iiAJ{word_of(4, 1)}bmSx"><p>x_{word_of(4, 1)}', 3) == 0, "it is random"
 
 
 def test_the_model_counts_prompts_that_have_words_of_two_players(monkeypatch):
