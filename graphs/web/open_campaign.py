@@ -145,9 +145,8 @@ class OpenCampaign:
         A `ticket` of the form that has played before plays nothing, so that a double click plays once.
         """
         if len(text) > (most := self.game.context.max_message_chars):
-            raise InputError(
-                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
-            )
+            problem = f"Your message has {len(text):,} characters; at most {most:,} can be read."
+            raise InputError(f"{problem} Say it in parts.")
         async with self._changing:
             if ticket not in self._tickets:
                 await self.play(self.game.send(text), text)
@@ -249,7 +248,8 @@ class OpenCampaign:
             await self._fail(live, error)
         except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
-            text = f"Your message {'is kept; try' if live.kept.is_set() else 'was not kept; say it'} again."
+            is_kept = live.kept.is_set()
+            text = "Your message is kept; try again." if is_kept else "Your message was not kept; say it again."
             await self._fail(live, QuestbookError(f"The turn failed: {error}. {text}"))
         finally:
             live.kept.set()  # also if nothing happened

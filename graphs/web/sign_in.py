@@ -102,9 +102,8 @@ class SignIn:
         """End the session; with `everywhere` in the form, all sessions of the person."""
         person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
         await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
-        await self._audit.write(
-            "sign-out", person, address_of(request), **({"everywhere": "yes"} if everywhere else {})
-        )
+        more = {"everywhere": "yes"} if everywhere else {}
+        await self._audit.write("sign-out", person, address_of(request), **more)
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
         answer.delete_cookie(**_cookie(request))
         return answer
