@@ -95,7 +95,7 @@ def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
     for _ in range(60):
         wanted = one()
         if said.random() < 0.4:
-            wanted = wanted | {"$or": [one() for _ in range(said.randint(0, 4))]}
+            wanted = wanted | {said.choice(["$or", "$and"]): [one() for _ in range(said.randint(0, 4))]}
         if said.random() < 0.3:
             names = said.choices("abcdf", k=3)
             wanted = {"$or": [{"label": name, "order": {"$lte": f"{said.randrange(200):08d}"}} for name in names]}
@@ -112,7 +112,14 @@ def nested(levels, wrap):
 
 
 WRONG = ["text", 7, [], [{"n": 1}], {1: 2}, {"a": {1: 2}}, {"$or": [{1: 2}]}, {"n": {"$in": [1]}}, {"$or": {"a": 1}}]
-WRONG += [{"$or": "x"}, {"$or": [1]}, {"$or": [{"a": {"$in": 1}}]}, {"a": nested(600, lambda inner: [inner])}]
+WRONG += [
+    {"$or": "x"},
+    {"$or": [1]},
+    {"$and": {"a": 1}},
+    {"$and": [{"a": {"$in": 1}}]},
+    {"$or": [{"a": {"$in": 1}}]},
+    {"a": nested(600, lambda inner: [inner])},
+]
 WRONG += [nested(levels, lambda inner: {"a": inner}) for levels in (600, 100_000)]
 WRONG += [{"a": {"$eq": nested(600, lambda inner: {"a": inner})}}]
 WRONG += [nested(600, lambda inner: {"$or": [{"n": 1}, inner if isinstance(inner, dict) else {}]})]
@@ -234,6 +241,9 @@ def test_many_texts_are_ordered_as_a_few(store, condition, fits, odd):
         ({"a": 1, "b": 2}, {"a": 1, "$or": [{"b": 3}, {"b": 2}]}, True),
         ({"a": 1, "b": 2}, {"a": 2, "$or": [{"b": 3}, {"b": 2}]}, False),
         ({"a": 1}, {"$or": []}, False),
+        ({"a": 1, "b": 2}, {"$and": [{"$or": [{"a": 3}, {"a": 1}]}, {"$or": [{"b": 3}, {"b": 2}]}]}, True),
+        ({"a": 1, "b": 2}, {"a": 1, "$and": [{"a": 1}, {"b": 3}]}, False),
+        ({"a": 1}, {"$and": []}, True),
         ({"a": 1}, {}, True),
     ],
     ids=repr,
@@ -254,9 +264,10 @@ def test_what_a_filter_means(store, value, wanted, fits):
         ({"n": {"m": {"o": {"$in": 1}}}}, r"Unsupported operator: \$in"),
         ({"a": {1: 2}}, "the keys of a filter are texts, as those of stored values; got 1"),
         ({"$or": [{"a": 1}, "b"]}, r"\$or takes a list of filters, got \[\{'a': 1\}, 'b'\]"),
+        ({"$and": {"a": 1}}, r"\$and takes a list of filters, got \{'a': 1\}"),
         (nested(51, lambda inner: {"a": inner}), "a filter may be nested 50 levels deep; this one is deeper: "),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_a_filter_that_is_none_is_answered_with_what_is_expected(store, wanted, says):
     with pytest.raises(BadQueryError, match=says):

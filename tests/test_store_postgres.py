@@ -62,8 +62,11 @@ def _conditions():
 
 def _filters():
     plain = st.dictionaries(st.sampled_from(KEYS), _conditions(), max_size=3)
-    either = st.lists(plain, max_size=3).map(lambda several: {"$or": several})
-    return plain | st.builds(lambda one, other: one | other, plain, either)
+    several = st.builds(
+        lambda join, filters: {join: filters}, st.sampled_from(["$or", "$and"]), st.lists(plain, max_size=3)
+    )
+    joined = several | st.lists(several, max_size=2).map(lambda filters: {"$and": filters})
+    return plain | st.builds(lambda one, other: one | other, plain, joined)
 
 
 def _values(count=120):

@@ -32,6 +32,7 @@ from questbook.memory.embeddings import embedders
 from questbook.memory.facts.fact import facts_tool
 from questbook.memory.store import rows
 from questbook.memory.store.any_store import JointReads
+from questbook.memory.store.filters import FilterIndex
 from questbook.memory.store.word_index import Postings
 from questbook.memory.text.words import count_tokens
 from questbook.notebooks import StateNotebook
@@ -162,6 +163,16 @@ async def test_searches_of_one_batch_look_up_the_words_of_a_text_once(tmp_path, 
         searches = [SearchOp(("n",), filter={"kind": kind}, query="mill") for kind in ("trait", "event")]
         assert [[item.key for item in items] for items in await store.abatch(searches)] == [["trait"], ["event"]]
         assert looked_up.calls == 1
+
+
+async def test_searches_of_one_batch_apply_a_filter_that_they_share_once(tmp_path, monkeypatch):
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        for kind in ("trait", "event"):
+            await store.aput(("n",), kind, {"text": "Goran keeps the mill.", "kind": kind})
+        applied, kind = Counter(monkeypatch, FilterIndex, "apply"), {"kind": "trait"}
+        searches = [SearchOp(("n",), filter=kind, query=query) for query in ("mill", "Goran", None)]
+        assert [[item.key for item in items] for items in await store.abatch(searches)] == [["trait"]] * 3
+        assert applied.calls == 1
 
 
 def test_what_an_edge_has_applied_to_a_copy_is_not_applied_again():

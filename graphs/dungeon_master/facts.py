@@ -113,8 +113,7 @@ def read_new_facts(
     state: DungeonState, turns: Sequence[Turn], arguments: Sequence[Any], recalled: Iterable[Memory]
 ) -> NewFacts:
     """Read what the model sent as facts of some turns; what only repeats a memory of the prompt `echoes` its key."""
-    now = datetime.now(UTC).astimezone()
-    facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day)
+    facts, oddities = read_facts(list(arguments), datetime.now(UTC).astimezone(), day=state.quest.clock.day)
     if oddities:
         _log.info("Facts of turn %d: %s", state.turn, " ".join(oddities))
     lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)

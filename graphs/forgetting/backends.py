@@ -121,8 +121,7 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
                 await cursor.execute(f"VACUUM {row['name']}")
     except Error as error:
         problem = f"What was to be forgotten is removed, but the database was not vacuumed: {error}."
-        hint = f"VACUUM {', '.join(tables)} yourself, or let autovacuum do it."
-        raise ForgettingError(f"{problem} {hint}") from error
+        raise ForgettingError(f"{problem} VACUUM {', '.join(tables)} yourself, or let autovacuum do it.") from error
 
 
 def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:

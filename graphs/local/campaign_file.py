@@ -421,8 +421,7 @@ def _check_manifest(about: Any, name: str) -> None:
     number = about.get("format") if isinstance(about, dict) else None
     if isinstance(number, int) and number > _FORMAT:
         problem = f"{name} was written by a newer version (format {number}; this one reads {_FORMAT})"
-        hint = "Nothing was changed; import it with that version of Questbook."
-        raise CampaignFileError(f"{problem}. {hint}")
+        raise CampaignFileError(f"{problem}. Nothing was changed; import it with that version of Questbook.")
     if number != _FORMAT:
         raise CampaignFileError(f"{name} has format {number!r:.40}; this version reads format {_FORMAT}.")
     kinds = {"campaign": str, "machine": str, "thread": str, "turn": int, "records": int, "checkpoints": int}

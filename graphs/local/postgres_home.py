@@ -213,8 +213,7 @@ class PostgresHome:
                     raise self._newer(meta)
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, meta.get("embedder", ""))
                 self._check_embedder(meta.get("embedder", ""), index)
-                saver = PostgresCheckpointer(connection)
-                await super(PostgresCheckpointer, saver).setup()
+                await super(PostgresCheckpointer, PostgresCheckpointer(connection)).setup()
                 await postgres_store.HybridPostgresStore(connection, index=index).setup()
                 for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
@@ -223,8 +222,7 @@ class PostgresHome:
                 raised = "UPDATE questbook_meta SET value = %s WHERE key = 'schema' AND value::int < %s"
                 await connection.execute(raised, (str(SCHEMA), SCHEMA))
                 now = await _read_meta(connection)
-        changed = [name for name in now if now[name] != meta.get(name)]
-        return [f"{name}: {now[name]}" for name in sorted(changed)]
+        return [f"{name}: {now[name]}" for name in sorted(name for name in now if now[name] != meta.get(name))]
 
     def _pool(self) -> AbstractAsyncContextManager[AsyncConnectionPool[Any]]:
         return shared(self, self._open_pool)

@@ -15,7 +15,7 @@ _KINDS = frozenset({"event", "trait", "promise", "secret"})  # a rumour, or what
 _SHORTEST = 3  # such words of a sentence that tells something
 _ALIKE = 0.75  # share of the words of two exchanges that both have, from which on the second brings nothing
 _COMPARED = 64  # exchanges, the best; more are seldom shown
-_READ_SENTENCES, _READ_TEXTS = 4096, 1024  # most of what a prompt says stood in the one before
+_READ_SENTENCES, _READ_TEXTS = 8192, 1024  # most of what a prompt says stood in the one before
 
 
 class Told:

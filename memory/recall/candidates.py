@@ -177,7 +177,7 @@ async def propose_candidates(
 ) -> list[list[list[SearchItem]]]:
     """Return the store's best for each scope and text that may be seen: in one batch, so in one embedding.
 
-    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once; items of others are
+    A store that joins filters (its attribute `filters_any`) is asked for all segments at once; items of others are
     filtered here, and where too few are left, each segment is searched by itself. Each text brings as many as its width
     says, best first; what a scope's further filters bring for the first text follows its own.
     """
@@ -243,7 +243,7 @@ def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, take
     ]
     narrower, limit = [{**part, **narrow} for narrow in scope.narrow for part in filters], _NARROW_WIDTH
     if takes_or and exact and narrower:  # what narrows is few, and comes before a timeline's many segments
-        narrower, limit = [{"$or": [whole | narrow for narrow in scope.narrow]}], _NARROW_WIDTH * len(scope.narrow)
+        narrower, limit = [{"$and": [{"$or": scope.narrow}, whole]}], _NARROW_WIDTH * len(scope.narrow)
     return searches + [SearchOp(namespace, filter=one, limit=limit, query=texts[0]) for one in narrower]
 
 

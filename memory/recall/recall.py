@@ -141,8 +141,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
     if query.rerank is not None:
         records = list(records)
-        best = await query.rerank(query.text, records[: query.reranked])
-        records = [*best, *records[query.reranked :]]
+        records = [*await query.rerank(query.text, records[: query.reranked]), *records[query.reranked :]]
     return records
 
 

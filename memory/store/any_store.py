@@ -114,8 +114,7 @@ async def newest_items(
 
 def join_filters(store: BaseStore, filters: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return filters as one, where a store knows "$or": a timeline with many forks has many, and each is a search."""
-    is_one = len(filters) > 1 and getattr(store, "filters_any", False)
-    return [{"$or": list(filters)}] if is_one else list(filters)
+    return [{"$or": list(filters)}] if len(filters) > 1 and getattr(store, "filters_any", False) else list(filters)
 
 
 def _age(item: SearchItem) -> tuple[str, str, str, str]:

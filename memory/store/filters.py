@@ -1,4 +1,4 @@
-"""Filters of a search: exact values, nested values, comparison operators, and alternatives (`$or`).
+"""Filters of a search: exact values, nested values, comparison operators, and filters joined by `$or` and `$and`.
 
 `check_filter` refuses a wrong filter, `matches` asks one value. A `FilterIndex` has the values of a namespace's items
 in RAM and asks all of them at once; its answer is a `FilterMask`.
@@ -19,7 +19,9 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.store.arrays import Ids, Mask, Places, find_ids
 from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, removals_after, values_after, values_of
 
-_EITHER = "$or"  # in the place of a key: a list of filters, of which one must hold; only our store knows it
+_EITHER, _ALL = "$or", "$and"
+_JOINS: Mapping[str, Callable[[Any], bool]] = {_EITHER: any, _ALL: all}
+"""In the place of a key: a list of filters, of which one, or each, must hold; only our stores know them."""
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 _OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -65,9 +67,9 @@ def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool
             raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
         if has_operators and key not in _OPERATORS:
             raise BadQueryError(f"Unsupported operator: {key}; expected one of {', '.join(sorted(_OPERATORS))}")
-        if is_filter and key == _EITHER:
+        if is_filter and key in _JOINS:
             if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
-                raise BadQueryError(f"{_EITHER} takes a list of filters, got {reprlib.repr(condition)}")
+                raise BadQueryError(f"{key} takes a list of filters, got {reprlib.repr(condition)}")
             for alternative in condition:
                 _check_conditions(alternative, levels - 2)
         elif type(condition) not in _SCALARS:
@@ -90,8 +92,8 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     other side is a number) and strings by code point; other pairs do not match.
     """
     return not wanted or all(
-        any(matches(value, alternative) for alternative in condition)
-        if key == _EITHER
+        _JOINS[key](matches(value, one) for one in condition)
+        if key in _JOINS
         else _meets(_look_up(value, key), condition)
         for key, condition in wanted.items()
     )
@@ -241,10 +243,15 @@ class FilterIndex:
         """Find the places of the items, among all or some, that meet every condition."""
         places = among
         # The cheapest condition first: equal texts, then orders, then alternatives.
-        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] == _EITHER, not isinstance(pair[1], str)))
+        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] in _JOINS, not isinstance(pair[1], str)))
         for key, condition in simple_first:
+            if places is not None and not len(places):
+                break
             if key == _EITHER:
                 places = self._places_of_any(condition, places)
+            elif key == _ALL:
+                for one in condition:
+                    places = self._places(one, places)
             else:
                 places = self._columns[key].places(condition, places)
         return np.arange(len(self._ids)) if places is None else places
@@ -364,5 +371,5 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
     """Return the keys that a filter names, each once."""
     keys: dict[str, None] = {}
     for key, condition in wanted.items():
-        keys |= dict.fromkeys([name for branch in condition for name in _keys(branch)] if key == _EITHER else [key])
+        keys |= dict.fromkeys([name for one in condition for name in _keys(one)] if key in _JOINS else [key])
     return list(keys)

@@ -1,7 +1,7 @@
 """`HybridPostgresStore`: LangGraph's store on PostgreSQL, searched by words and meaning as `FaissStore` is.
 
-LangGraph's proposes by vectors alone, and takes no "$or". Here a search compares each vector under its prefix: that is
-exact, and faster than an approximate index with a filter, which looks among everybody's items first. Words are the
+LangGraph's proposes by vectors alone, and joins no filters. Here a search compares each vector under its prefix: exact,
+and faster than an approximate index with a filter, which looks among everybody's items first. Words are the
 lexemes of `text` in a generated column, scored with BM25 over what the filter allows.
 """
 
@@ -41,6 +41,7 @@ TABLES = (
 )
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
 _COLUMNS = ("branch", "turn")
+_JOINS = {"$or": (" OR ", "false"), "$and": (" AND ", "true")}  # the second: what an empty list says
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _SEARCH = """
@@ -99,12 +100,12 @@ SELECT * FROM results
 
 
 class HybridPostgresStore(AsyncPostgresStore):
-    """`AsyncPostgresStore` with words beside vectors, and filters with "$or", as `FaissStore` takes them.
+    """`AsyncPostgresStore` with words beside vectors, and filters with "$or" and "$and", as `FaissStore` takes them.
 
     All errors of the database are a StoreUnavailableError. `TABLES` must have been executed.
     """
 
-    filters_any = True  # it takes "$or"
+    filters_any = True  # it takes "$or" and "$and"
     ranks_words = True
     # A flat search needs no index; LangGraph 3.2's `setup` makes one whatever its condition says.
     VECTOR_MIGRATIONS = tuple(
@@ -193,9 +194,9 @@ def _condition(wanted: Mapping[str, Any], path: Sequence[str] = ()) -> tuple[str
     """
     parts, values = list[str](), list[Any]()
     for key, condition in wanted.items():
-        if key == "$or":
-            several = [_condition(alternative, path) for alternative in condition]
-            part = " OR ".join(each for each, _ in several) or "false"
+        if key in _JOINS:
+            several, (joined_by, of_none) = [_condition(one, path) for one in condition], _JOINS[key]
+            part = joined_by.join(each for each, _ in several) or of_none
             needed = [one for _, each in several for one in each]
         elif key in _COLUMNS and not path:
             plain = condition is not None and not (isinstance(condition, Mapping) and {"$ne", "$eq"} & condition.keys())

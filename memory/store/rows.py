@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 _decode = json.JSONDecoder().raw_decode  # does not look for blanks around a value, because none are written
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FEW_ITEMS = 64  # that a statement names one by one
-_KEPT_ITEMS, _SHORT_VALUE, _FEW_PARTS = 4096, 4096, 64  # decoded items that are kept: at most so many bytes and parts
+_KEPT_ITEMS, _SHORT_VALUE = 16384, 4096  # decoded items that are kept, of at most so many bytes
 
 _ITEMS = "SELECT id, key, CAST(value AS BLOB), created_at, updated_at, expires_at, checksum FROM items"
 left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
@@ -59,16 +59,16 @@ class ItemRow(NamedTuple):
     id: int
     namespace: Namespace
     key: str
-    value: JSON  # shared with whoever reads the same row; others get `own_value`
+    packed: bytes  # its value as `marshal` has it, which copies in a tenth of the time of `deepcopy`
     created_at: datetime
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
-    packed: bytes | None = None  # a value with objects or lists in it, as `marshal` has it
 
-    def own_value(self) -> JSON:
-        """Return a value that its caller may change."""
-        own: JSON = self.value.copy() if self.packed is None else marshal.loads(self.packed)  # noqa: S302 (our own)
-        return own
+    @property
+    def value(self) -> JSON:
+        """The value, a copy for each caller, who may change it."""
+        value: JSON = marshal.loads(self.packed)  # noqa: S302 (our own)
+        return value
 
     def lives(self, moment: int) -> bool:
         """Whether the item has not expired at a moment, in microseconds since 1970."""
@@ -77,11 +77,11 @@ class ItemRow(NamedTuple):
     def as_item(self) -> Item:
         """Return the item as LangGraph's `get` does."""
         times = {"created_at": self.created_at, "updated_at": self.updated_at}
-        return Item(value=self.own_value(), key=self.key, namespace=self.namespace, **times)
+        return Item(value=self.value, key=self.key, namespace=self.namespace, **times)
 
     def as_search_item(self, score: float | None) -> SearchItem:
         """Return the item as LangGraph's `search` does."""
-        return SearchItem(self.namespace, self.key, self.own_value(), self.created_at, self.updated_at, score)
+        return SearchItem(self.namespace, self.key, self.value, self.created_at, self.updated_at, score)
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -242,9 +242,7 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _read_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
-    stored = row[2] or b""
-    is_short = len(stored) <= _SHORT_VALUE and stored.count(b"[") + stored.count(b"{") <= _FEW_PARTS
-    return (_kept_item if is_short else _decoded_item)(row, namespace)
+    return (_kept_item if len(row[2] or b"") <= _SHORT_VALUE else _decoded_item)(row, namespace)
 
 
 def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
@@ -261,9 +259,7 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)
     updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
-    has_parts = any(type(part) in (dict, list) for part in content.values())
-    packed = marshal.dumps(content) if has_parts else None  # copied from in a tenth of the time of `deepcopy`
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at, packed)
+    return ItemRow(item, namespace, decode_key(key), marshal.dumps(content), created, updated, expires_at)
 
 
 # By all that the row says; a turn reads much of what the turn before has read.

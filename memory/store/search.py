@@ -70,6 +70,8 @@ class SearchBatch:
         self.lexical = weights.get("lexical", 1.0) if cache.indexes_words else 0.0
         self.items: dict[int, ItemRow] = {}
         self.words: dict[tuple[int, str], WordMatches] = {}  # by namespace and text
+        # By namespace and filter; with whether it was applied to a newer version than this transaction sees.
+        self.masks: dict[tuple[int, int], tuple[FilterMask, bool]] = {}
         self._spaces: dict[Namespace, list[NamespaceRow]] = {}
         vectors: dict[Namespace, dict[str, Vector]] = {}
         for op in ops:
@@ -100,7 +102,7 @@ class _Search:
         while self._candidates < 4 * self._stop:
             self._candidates *= 2  # in steps, so that neighbouring pages are cut from the same order
         self._paths = {space.id: space.path for space in spaces}
-        self._filter_is_newer = False  # whether the filter was applied to a newer version than this transaction sees
+        self._filter_is_newer = False  # see `SearchBatch.masks`
 
     def page(self) -> list[Hit]:
         if not self._text or (self._vector is None and not self._batch.cache.indexes_words):
@@ -159,8 +161,12 @@ class _Search:
         return part.cosines.with_others(compare_items(self._connection, part.words.ids[best].tolist(), self._vector))
 
     def _apply_filter(self, cached: CachedNamespace, space: NamespaceRow) -> FilterMask:
-        allowed = cached.filters.apply(self._connection, space, self._filter)
-        self._filter_is_newer |= cached.filters.version > space.version
+        masks, place = self._batch.masks, (space.id, id(self._filter))  # the operations keep their filters alive
+        if place not in masks:
+            allowed = cached.filters.apply(self._connection, space, self._filter)
+            masks[place] = allowed, cached.filters.version > space.version
+        allowed, is_newer = masks[place]
+        self._filter_is_newer |= is_newer
         return allowed
 
     def _unranked(self) -> Iterator[Hit]:

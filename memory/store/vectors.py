@@ -109,8 +109,7 @@ class NamespaceVectors:
         if contents is not None and self._must_rebuild(contents):
             contents = self._empty(connection, space)
         elif contents is None or space.epoch != self._epoch:
-            snapshot = read_snapshot(self._snapshot, space, connection)
-            contents = snapshot or self._empty(connection, space)
+            contents = read_snapshot(self._snapshot, space, connection) or self._empty(connection, space)
             self._saved = len(contents.vectors)
         self._remove(connection, contents)
         self._append(connection, contents)

@@ -22,7 +22,7 @@ _JOINS = 5  # words after which a clause that is shown may still end
 _SPARED = 4  # words that are not worth being left out
 _TAIL = 10  # words at the end of a text that say too little by themselves
 _PAGE = 3000  # characters
-_KEPT = 4096  # long records whose passages are kept: a conversation's candidates are the same ones again and again
+_KEPT = 8192  # long records whose passages are kept: a conversation's candidates are the same ones again and again
 
 
 class Span(NamedTuple):
