@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cost import Turn, run
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, trim_messages
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -109,6 +109,53 @@ def opengpts(model: Tables, saver: Any) -> Compiled:
     return graph.add_edge(START, "execute").add_edge("execute", "update_state").compile(checkpointer=saver)
 
 
+def _latest(state: list[AnyMessage], update: Any) -> list[AnyMessage]:
+    return add_messages(state, update)[-20:]  # type: ignore[index,return-value]
+
+
+class StepsState(TypedDict):
+    """The last messages, and what each step writes."""
+
+    messages: Annotated[list[AnyMessage], _latest]
+    recalled: int
+    page: dict[str, Any]
+    remembered: int
+
+
+def steps(model: Tables, saver: Any) -> Compiled:
+    """The steps of our dungeon master, and its calls of the model, streamed, but nothing done in them.
+
+    What is left is what LangGraph takes for such a graph: no recall, no prompt, no checked notes, nothing remembered.
+    """
+    tells, notes = (model.bind_tools([{"function": {"name": name}}]) for name in ("roll_dice", "StateNotebook"))
+
+    async def ask(bound: Any, messages: list[AnyMessage]) -> Any:
+        chunks = [chunk async for chunk in bound.astream([SystemMessage("x" * 9000), *messages])]
+        return sum(chunks[1:], start=chunks[0])
+
+    async def recall(state: StepsState) -> dict[str, Any]:  # noqa: ARG001
+        return {"recalled": 1}
+
+    async def run_quest(state: StepsState) -> dict[str, Any]:
+        return {"messages": [await ask(tells, state["messages"])]}
+
+    async def roll_dice(state: StepsState) -> dict[str, Any]:
+        return {"messages": [ToolMessage("17", tool_call_id=state["messages"][-1].tool_calls[0]["id"])]}  # type: ignore[union-attr]
+
+    async def update_state(state: StepsState) -> dict[str, Any]:
+        return {"page": (await ask(notes, state["messages"][-2:])).tool_calls[0]["args"]}
+
+    async def remember(state: StepsState) -> dict[str, Any]:  # noqa: ARG001
+        return {"remembered": 1}
+
+    async def route(state: StepsState) -> str:
+        return "roll_dice" if getattr(state["messages"][-1], "tool_calls", None) else "update_state"
+
+    graph = StateGraph(StepsState).add_sequence([recall, run_quest]).add_sequence([update_state, remember])
+    graph.add_node(roll_dice).add_edge(START, "recall").add_edge("roll_dice", "run_quest")
+    return graph.add_conditional_edges("run_quest", route, ["roll_dice", "update_state"]).compile(checkpointer=saver)
+
+
 async def peer(build: Builder, model: Tables, turns: int, home: Path) -> list[Turn]:
     """One of the others, on LangGraph's checkpointer for SQLite."""
     await asyncio.to_thread(home.mkdir, parents=True)
@@ -129,4 +176,5 @@ PEERS: dict[str, Builder] = {
     "DeltaChannel": delta,
     "SummarizationMiddleware": summarising,
     "OpenGPTs' shape": opengpts,
+    "our bare steps": steps,
 }
