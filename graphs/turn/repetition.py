@@ -86,7 +86,7 @@ class _Sentence(NamedTuple):
 
 @lru_cache(_READ_SENTENCES)
 def _read(sentence: str) -> _Sentence:
-    stems = content_stems(sentence)
+    stems = content_stems.__wrapped__(sentence)  # kept here: there, it would drive out what candidates say
     words = tuple(stem for word in plain_words(sentence) if (stem := strip_ending(word)) in stems)
     return _Sentence(words, is_negated(sentence), not sounds_unreal(sentence) and not sentence.endswith("?"))
 
