@@ -5,7 +5,8 @@ import sqlite3
 import pytest
 from page_sessions import MemorySessions
 
-from questbook.graphs.identity.sessions import Session, Sessions, SqliteSessions, sign
+from questbook.graphs.identity.sessions import Session, Sessions, sign
+from questbook.graphs.local.file_home import FileSessions
 
 
 class Clock:
@@ -19,7 +20,7 @@ class Clock:
 def two(request, tmp_path):
     """The sessions of two processes, and their clock."""
     clock, memory = Clock(), MemorySessions()
-    stores = [SqliteSessions(tmp_path / "sessions.db") if request.param == "file" else memory for _ in range(2)]
+    stores = [FileSessions(tmp_path / "sessions.db") if request.param == "file" else memory for _ in range(2)]
     return *(Sessions(store, "x" * 32, idle=600, most=3600, clock=clock) for store in stores), clock
 
 
@@ -100,7 +101,7 @@ async def test_a_cookie_that_is_not_ours_asks_no_store(two):
 
 async def test_the_file_holds_no_cookie_only_its_owner_reads_it_and_what_has_ended_leaves_it(tmp_path):
     path, clock = tmp_path / "sessions.db", Clock()
-    sessions = Sessions(SqliteSessions(path), "x" * 32, idle=600, most=3600, clock=clock)
+    sessions = Sessions(FileSessions(path), "x" * 32, idle=600, most=3600, clock=clock)
     cookies = [await sessions.begin(name, "issuer") for name in ("ann", "bob")]
     assert path.stat().st_mode & 0o777 == 0o600
     for cookie in cookies:
@@ -108,3 +109,14 @@ async def test_the_file_holds_no_cookie_only_its_owner_reads_it_and_what_has_end
     clock.now += 601
     await sessions.begin("eve", "issuer")
     assert sqlite3.connect(path).execute("SELECT person FROM sessions").fetchall() == [("eve",)]
+
+
+async def test_who_removes_the_file_ends_all_sessions_and_the_next_make_it_again(tmp_path):
+    path = tmp_path / "sessions.db"
+    sessions = Sessions(FileSessions(path), "x" * 32, idle=600, most=3600)
+    before = await sessions.begin("ann", "issuer")
+    path.unlink()
+    assert await sessions.find(before) is None
+    after = await sessions.begin("ann", "issuer")
+    assert (await sessions.find(after))[1].person == "ann"
+    assert path.stat().st_mode & 0o777 == 0o600

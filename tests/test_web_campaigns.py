@@ -19,7 +19,8 @@ from program import start
 from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.costs import costs_of
-from questbook.graphs.local.home import CampaignBusyError
+from questbook.graphs.local.home import CampaignBusyError, HomeError
+from questbook.graphs.web.open_campaign import OpenCampaign
 
 pytestmark = pytest.mark.slow
 
@@ -136,19 +137,39 @@ def test_a_campaign_that_a_terminal_plays_is_said_to_be_busy_and_loses_nothing(s
     assert "Mira" in Visitor(server.url).open().text
 
 
+def wait_until_free(server, name):
+    """Wait until a terminal could play a campaign that the page had open."""
+    for _ in range(100):
+        with suppress(CampaignBusyError), hold_campaign(server.home, "ann", name):
+            return
+        time.sleep(0.1)
+    raise AssertionError("it stays locked")
+
+
 def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypatch):
     monkeypatch.setattr("questbook.graphs.web.campaign_pool._IDLE_SECONDS", 0.4)
     with Visitor(server.url) as visitor:
         visitor.say(MIRA)
-        for _ in range(100):
-            try:
-                with hold_campaign(server.home, "ann", "isle"):
-                    break
-            except Exception:
-                time.sleep(0.1)
-        else:
-            raise AssertionError("it stays locked")
+        wait_until_free(server, "isle")
         assert "Mira" in visitor.get("story").text, "and opens again"
+
+
+def test_idle_campaigns_are_closed_also_after_one_could_not_be(server, monkeypatch):
+    close, failed = OpenCampaign.close, []
+
+    async def fail_once(self):
+        await close(self)
+        if not failed and not self.is_preview:
+            failed.append(self)
+            raise HomeError("Cannot use the database: it was stopped.")
+
+    monkeypatch.setattr(OpenCampaign, "close", fail_once)
+    monkeypatch.setattr("questbook.graphs.web.campaign_pool._IDLE_SECONDS", 0.4)
+    for name in ("isle", "other"):
+        with Visitor(server.url, f"/c/{name}/") as visitor:
+            visitor.say(MIRA)
+        wait_until_free(server, name)
+    assert failed
 
 
 def test_a_campaign_stays_open_for_a_minute_as_the_manual_says(server, monkeypatch):

@@ -395,6 +395,19 @@ async def test_a_database_that_is_away_when_a_session_is_looked_up_is_said_in_a_
         async def read(self, key):
             raise HomeError("Cannot use the database: it was stopped.")
 
-        monkeypatch.setattr("questbook.graphs.identity.sessions.SqliteSessions.read", read)
+        monkeypatch.setattr("questbook.graphs.local.file_home.FileSessions.read", read)
         answer = await web.get("/")
     assert (answer.status_code, "Cannot use the database: it was stopped." in answer.text) == (409, True)
+
+
+async def test_a_file_of_sessions_that_is_damaged_while_the_page_runs_is_said_in_a_sentence(tmp_path):
+    app, _ = page_of(tmp_path)
+    quiet = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=quiet, base_url="http://localhost") as web:
+        await signed_in(web)
+        (tmp_path / "sessions.db").write_bytes(b"no database, but more than nothing " * 40)
+        answer = await web.get("/")
+        (tmp_path / "sessions.db").unlink()  # as the sentence says
+        again = await web.get("/")
+    assert (answer.status_code, "Remove it, and all sign in again" in answer.text) == (409, True)
+    assert (again.status_code, "sign-in" in again.text) == (401, True)

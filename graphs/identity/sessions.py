@@ -1,26 +1,19 @@
 """`Sessions`: who signed in with a browser, for how long, and what its pages must send. Shared by processes.
 
 A cookie holds a random id and its signature. The store knows the id's digest alone, so who reads it cannot act as
-anybody. `SqliteSessions` keeps sessions in a file; `PostgresHome`, in its database.
+anybody. A home says where they are: `FileHome`, in a file, `PostgresHome`, in its database.
 """
 
-import asyncio
 import hashlib
 import hmac
 import secrets
-import sqlite3
 import time
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import NamedTuple
 
-from questbook.memory.store.database_file import create_file
-
 _TOUCH_SECONDS = 60.0  # how exactly it is known when a session was used last
-_LOCK_SECONDS = 10.0
 TABLE = """CREATE TABLE IF NOT EXISTS sessions (key TEXT PRIMARY KEY, person TEXT NOT NULL, issuer TEXT NOT NULL,
 began DOUBLE PRECISION NOT NULL, used DOUBLE PRECISION NOT NULL)"""
 
@@ -58,22 +51,6 @@ class TableSessions(ABC):
     @abstractmethod
     async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
         """Execute a statement whose values are question marks; return its rows."""
-
-
-class SqliteSessions(TableSessions):
-    """Sessions in a file that only its owner may read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        create_file(path)
-        self._do(TABLE)
-
-    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
-        return await asyncio.to_thread(self._do, statement, *values)
-
-    def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
-        with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
-            return database.execute(statement, values).fetchall()
 
 
 class Sessions:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from questbook.graphs.identity.sessions import SqliteSessions
+from questbook.graphs.identity.sessions import TABLE, TableSessions
 from questbook.graphs.local import databases
 from questbook.graphs.local.checkpoint_tables import bytes_of, in_connection
 from questbook.graphs.local.checkpointer import Checkpointer
@@ -27,6 +27,7 @@ VARIABLE = "QUESTBOOK_HOME"
 _SECRET_BYTES = 24
 _SECRET_CHARACTERS = 32
 _WAIT = 0.05  # seconds between two tries for a lock
+_LOCK_SECONDS = 10.0  # that a statement of the sessions waits for another one
 
 
 class FileHome(NamedTuple):
@@ -180,13 +181,8 @@ class FileHome(NamedTuple):
             checkpoints = await in_connection(saver, partial(bytes_of, threads=threads))
         return checkpoints + await asyncio.to_thread(database_file.count_bytes, self.memory, escape_label(user))
 
-    def sessions(self) -> SqliteSessions:  # noqa: D102
-        path = self.path / "sessions.db"
-        try:
-            return SqliteSessions(path)
-        except (OSError, sqlite3.Error) as error:
-            hint = "Remove it, and all sign in again; or correct its permissions."
-            raise HomeError(f"Cannot use {path}: {error}. {hint}") from error
+    def sessions(self) -> "FileSessions":  # noqa: D102
+        return FileSessions(self.path / "sessions.db")
 
     def secret(self, name: str) -> str:  # noqa: D102
         path = self.path / name
@@ -197,6 +193,27 @@ class FileHome(NamedTuple):
             return path.read_text("ascii")
         except (OSError, ValueError) as error:
             raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error
+
+
+class FileSessions(TableSessions):
+    """The page's sessions in a file that only its owner may read, made again if it is gone; see `HomeError`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._do(TABLE)
+
+    async def _ask(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        return await asyncio.to_thread(self._do, statement, *values)
+
+    def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
+        try:
+            database_file.create_file(self._path)
+            with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
+                database.execute(TABLE)
+                return database.execute(statement, values).fetchall()
+        except (OSError, sqlite3.Error) as error:
+            hint = "Remove it, and all sign in again; or correct its permissions."
+            raise HomeError(f"Cannot use {self._path}: {error}. {hint}") from error
 
 
 def _unusable(path: Path, reason: str) -> HomeError:

@@ -110,7 +110,8 @@ class CampaignPool:
             HTTPException: Too many are open for who asks; or it is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
-        self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
+        if self._sweeper is None or self._sweeper.done():
+            self._sweeper = asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
             async with self._turn_to_open(key):
                 if (campaign := self._campaigns.get(key)) is None:
