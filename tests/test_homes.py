@@ -333,6 +333,15 @@ async def test_connections_that_were_ended_between_two_turns_cost_no_turn(postgr
     assert await told(postgres) == [MIRA, "look around", "I look at the boats."]
 
 
+async def test_of_many_connections_that_were_ended_at_once_none_is_waited_for(postgres):
+    async with postgres.keep_open():
+        await asyncio.gather(*(postgres._rows("SELECT pg_sleep(0.1)") for _ in range(30)))
+        assert end_sessions(postgres.url) >= 5
+        async with asyncio.timeout(5):  # with the pool's own check: half a minute, and then an error
+            for _ in range(12):
+                await postgres._rows("SELECT 1")
+
+
 END = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
 

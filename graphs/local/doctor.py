@@ -152,8 +152,7 @@ def _ranges(turns: Sequence[int]) -> str:
     """Write turns as people do: "1 to 4, 7"."""
     known = set(turns)
     starts = (turn for turn in turns if turn - 1 not in known)
-    ends = (turn for turn in turns if turn + 1 not in known)
-    runs = zip(starts, ends, strict=True)
+    runs = zip(starts, (turn for turn in turns if turn + 1 not in known), strict=True)
     return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs)
 
 

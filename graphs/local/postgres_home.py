@@ -157,8 +157,7 @@ class PostgresHome:
     async def list_paths(self, first: str | None, last: str) -> list[Namespace]:  # noqa: D102
         begin = "%" if first is None else f"{_literal(first)}.%"
         found = "SELECT DISTINCT prefix FROM store WHERE prefix LIKE %s ORDER BY 1"
-        rows = await self._rows(found, f"{begin}.{_literal(last)}")
-        return [tuple(row["prefix"].split(".")) for row in rows]
+        return [tuple(row["prefix"].split(".")) for row in await self._rows(found, f"{begin}.{_literal(last)}")]
 
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         place = ".".join(namespace)
@@ -230,8 +229,8 @@ class PostgresHome:
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator[AsyncConnectionPool[Any]]:
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
-        pool = AsyncConnectionPool(
-            self.url, min_size=1, max_size=_POOL, open=False, check=_check, reset=_note_use,
+        pool = _Pool(
+            self.url, min_size=1, max_size=_POOL, open=False, reset=_note_use,
             kwargs=options | session_options(), timeout=_PATIENCE,
         )  # fmt: skip
         with explained(self.name):
@@ -317,6 +316,24 @@ _used: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 async def _note_use(connection: Any) -> None:
     _used[connection] = time.monotonic()
+
+
+class _Pool(AsyncConnectionPool[Any]):
+    """A pool that hands out the next connection where one is broken: psycopg's own check waits 1, 2, 4, 8 s between."""
+
+    async def getconn(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 (psycopg's name)
+        """Return a connection that was checked; `timeout` in seconds, None: the pool's own."""
+        ends = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            connection = await super().getconn(max(ends - time.monotonic(), 0.0))
+            try:
+                await _check(connection)
+                return connection
+            except BaseException as error:
+                await connection.close()
+                await self.putconn(connection)  # makes another one in its place
+                if not isinstance(error, Error):
+                    raise
 
 
 async def _check(connection: Any) -> None:

@@ -48,8 +48,7 @@ class Runs:
     ) -> None:
         fits = resumed_by is None or callable(resumed_by) or are_names(resumed_by)
         expected = "names of users, such as ['boss'], or a function of the run that says whether its user may resume it"
-        example = "such as lambda run: run.context['role'] == 'approver'"
-        expect(fits, "resumed_by", resumed_by, f"{expected}, {example}")
+        expect(fits, "resumed_by", resumed_by, f"{expected}, such as lambda run: run.context['role'] == 'approver'")
         self._spec, self._user, self._resumed_by, self._model = spec, user, resumed_by, model
         self._reflection = reflection
         self._settings: dict[Any, NotingContext] = {}

@@ -136,8 +136,7 @@ async def _prune(tables: Tables, threads: Sequence[str], limits: _Limits, *, com
             skipped[thread] = str(reason)
         else:
             volume, kept = volume.plus(removed), kept + left
-    compacted = await tables.compact() if compact else None
-    return Pruned(len(threads), *volume, kept, skipped, compacted)
+    return Pruned(len(threads), *volume, kept, skipped, await tables.compact() if compact else None)
 
 
 async def _prune_thread(tables: Tables, thread: str, copied: set[str], limits: _Limits) -> tuple[Volume, int]:

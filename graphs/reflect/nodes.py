@@ -295,8 +295,7 @@ async def _similar_facts(
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
     new = {fact.key for fact in facts}
-    ranked = map(_rank, texts, results)
-    earlier = [[item for item in items if item.key not in new] for items in ranked]
+    earlier = [[item for item in items if item.key not in new] for items in map(_rank, texts, results)]
     unique = {item.key: item for items in earlier for item in items}
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
     return [

@@ -99,8 +99,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
         past = await _past(state, runtime.store, runtime)
     except Exception as error:  # any store may be behind this; to start a new story instead would split the campaign
         unknown = f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error}"
-        remedy = "The message is kept; mend the store and run the turn again."
-        raise PastUnknownError(f"{unknown} {remedy}") from error
+        raise PastUnknownError(f"{unknown} The message is kept; mend the store and run the turn again.") from error
     if past is None:
         return {}
     if (owner := past.get("machine", state.MACHINE)) != state.MACHINE:

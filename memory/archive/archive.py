@@ -190,8 +190,7 @@ async def search_archive(
         return cut_page(list(matches.values()), query.page, query.size)
     words = await score_words({key: str(entry["text"]) for key, entry in matches.items()}, query.text)
     by_meaning = Query(query.text, timeline=timeline, before=before, limit=_RECALLED)
-    hits = await recall(store, namespace, by_meaning) if store else []
-    ranks = {hit.key: rank for rank, hit in enumerate(hits)}
+    ranks = {hit.key: rank for rank, hit in enumerate(await recall(store, namespace, by_meaning) if store else [])}
 
     def order(key: str) -> tuple[bool, int, float]:
         # A waiting entry has no vector yet: its words alone say whether it fits, and if so it is the newest.
@@ -264,10 +263,8 @@ async def fit_excerpts(
     for number, (item, of) in enumerate(zip(items, spans, strict=True)):
         best = sorted((Passage(span, scores[number, span]) for span in of), key=lambda one: (-one.weight, one.span))
         record = Recalled("", item, None, best[0].weight if best else 0.0, passages=tuple(best))
-        share = tokens // (len(items) - number)
-        fitting = choose([record], Query("", budget=share, cost=cost))
-        first = lead(said_in(item).text, _LEAST_WORDS, _LEAST_WORDS)
-        shown += fitting or [record._replace(shown=(first,))]
+        fitting = choose([record], Query("", budget=tokens // (len(items) - number), cost=cost))
+        shown += fitting or [record._replace(shown=(lead(said_in(item).text, _LEAST_WORDS, _LEAST_WORDS),))]
         tokens = max(0, tokens - cost(shown[-1]))
     return shown
 

@@ -224,8 +224,7 @@ def _is_ended(sentence: str, old: Sequence[JSON], holding: Sequence[JSON]) -> bo
 
 def says_all(sentence: str, facts: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether facts have most of the words of a sentence, which then tells nothing more."""
-    parts = ("text", "subject", "attribute", "value")
-    told = [str(fact.get(part) or "") for fact in facts for part in parts]
+    told = [str(fact.get(part) or "") for fact in facts for part in ("text", "subject", "attribute", "value")]
     names = [attribute_name(str(fact.get("attribute") or "")) for fact in facts]
     known = content_stems(" ".join([*told, *names])) | _TALK
     words = content_stems(sentence) - _TALK

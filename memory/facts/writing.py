@@ -249,8 +249,7 @@ async def _turn_ops(
             earlier += [StoredFact(namespace, item.key, item.value) for item in duplicates]
             duplicates = []
         earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
-        same = [item.key for item in duplicates]
-        originals = _originals(draft, holder, same, new, echoes=not earlier)
+        originals = _originals(draft, holder, [item.key for item in duplicates], new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
         settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:

@@ -191,8 +191,7 @@ def read_csv(path: Path) -> Messages:
                     messages.skipped.append(f"line {reader.line_num}: {len(cells)} columns; expected {columns}")
                     continue
                 known = cells[0].strip().isdecimal() and len(cells[0]) <= _DIGITS
-                number = int(cells[0]) if known else reader.line_num
-                messages.add(number, *cells[1:])
+                messages.add(int(cells[0]) if known else reader.line_num, *cells[1:])
     except csv.Error as error:
         messages.skipped.append(f"line {reader.line_num}: {error}; what follows it was not read")
     except (OSError, UnicodeDecodeError) as error:

@@ -97,8 +97,7 @@ class _Question(NamedTuple):
             return None
         heaviest = max(query.texts, key=lambda text: text.weight)
         text, present = heaviest.text, query.present
-        now = present.now or datetime.now(UTC)
-        time = read_asked_time(text, now, day=present.day, session=present.session)
+        time = read_asked_time(text, present.now or datetime.now(UTC), day=present.day, session=present.session)
         speakers = frozenset(word for words in named_in(text, query.speakers).values() for word in words)
         names = find_names(text, speakers)
         texts = [WeightedText(remove_words(one.text, speakers), one.weight) for one in query.texts]
