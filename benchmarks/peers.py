@@ -1,4 +1,4 @@
-"""Peers: other ways to keep a conversation, as their documentation shows them."""
+"""Peers: other ways to keep a conversation, as their documentation shows them; and our steps without their work."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ Ours is the dungeon master as the terminal runs it (`questbook.graphs.local.game
 default settings), all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange
 into the store every turn; the buffer folded into the summary when it is full; a reflection with three questions and
 two insights whenever one is due. The others are graphs as their documentation shows them, on AsyncSqliteSaver as it
-comes. All are answered by one model of tables: replies of 600 characters to messages of about 80, no network.
+comes; "our bare steps" is a graph of ours whose nodes do nothing but ask the model, which shows LangGraph's own part.
+All are answered by one model of tables: replies of 600 characters to messages of about 80, no network.
 
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
