@@ -123,7 +123,7 @@ class StepsState(TypedDict):
 
 
 def steps(model: Tables, saver: Any) -> Compiled:
-    """The steps of our dungeon master, and its calls of the model, streamed, but nothing done in them.
+    """The steps of each turn of our dungeon master, and its calls of the model, but nothing done in them.
 
     What is left is what LangGraph takes for such a graph: no recall, no prompt, no checked notes, nothing remembered.
     """
@@ -163,8 +163,13 @@ async def peer(build: Builder, model: Tables, turns: int, home: Path) -> list[Tu
     async with AsyncSqliteSaver.from_conn_string(str(checkpoints)) as saver:
         graph, config = build(model, saver), {"configurable": {"thread_id": "1"}}
 
+        # Our steps are streamed as the terminal has ours.
+        how: dict[str, Any] = {"stream_mode": "updates"}
+        if build is steps:
+            how = {"stream_mode": ["messages", "updates", "custom"], "durability": "sync"}
+
         async def play(text: str) -> None:
-            async for _ in graph.astream({"messages": [("user", text)]}, config, stream_mode="updates"):
+            async for _ in graph.astream({"messages": [("user", text)]}, config, **how):
                 pass
 
         return await run(model, play, turns, checkpoints)

@@ -1,12 +1,14 @@
 """Sessions: signed, ended by time and by hand, and the same for all processes of a home."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from page_sessions import MemorySessions
 
 from questbook.graphs.identity.sessions import Session, Sessions, sign
 from questbook.graphs.local.file_home import FileSessions
+from questbook.graphs.local.home import HomeError
 
 
 class Clock:
@@ -120,3 +122,13 @@ async def test_who_removes_the_file_ends_all_sessions_and_the_next_make_it_again
     after = await sessions.begin("ann", "issuer")
     assert (await sessions.find(after))[1].person == "ann"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_is_locked_is_no_reason_to_remove_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.local.file_home._LOCK_SECONDS", 0.1)
+    path = tmp_path / "sessions.db"
+    sessions = Sessions(FileSessions(path), "x" * 32, idle=600, most=3600)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(HomeError, match=r"sessions.db: database is locked\. Try again\.$"):
+            await sessions.begin("ann", "issuer")

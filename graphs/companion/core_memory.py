@@ -148,8 +148,8 @@ async def _log(store: BaseStore, namespace: tuple[str, ...]) -> list[tuple[str, 
 
 async def _fold(store: BaseStore, namespace: tuple[str, ...], log: Sequence[tuple[str, JSON]]) -> None:
     """Put the result of old edits in their place, if they are many, so that reading does not cost more and more."""
-    old = [(key, edit) for key, edit in log if key < f"1-{int(shared_pages.old_before() * 10**9):020}"]
+    old_until = f"1-{int(shared_pages.old_before() * 10**9):020}"
+    old = [(key, edit) for key, edit in log if key < old_until]
     if len(old) > shared_pages.MOST:
-        result = {"value": _value(old)[0]}
-        await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{old[-1][0]}", result, index=False)])
+        await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{old[-1][0]}", {"value": _value(old)[0]}, index=False)])
         await put_all(store, [PutOp(namespace, key, None) for key, _ in old])  # after it, so that none is missed

@@ -86,8 +86,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings | JSON
     earlier = [one for one in split_turns(now.values["messages"], now.values["turn"]) if one.number < turn]
     gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
     # The turn before one that goes is marked with its number: those before it are counted from it.
-    numbered = map(with_number, earlier[-1:] if gone else ())
-    update: JSON = {"messages": [*numbered, *map(RemoveMessage, gone)]}
+    update: JSON = {"messages": [*map(with_number, earlier[-1:] if gone else ()), *map(RemoveMessage, gone)]}
     if in_game:
         waiting = [entry for entry in now.values.get("facts") or [] if not comes_from(entry, record)]
         update |= {"quest": Overwrite(page), "facts": waiting}

@@ -165,8 +165,7 @@ async def _fact_causes(
 
 async def facts_of(store: BaseStore, context: Settings, *, of_player: bool = True) -> list[SearchItem]:
     """Return all facts of the campaign, of every branch, and if asked for all of the player."""
-    player = [player_namespace(context.user, FACTS)] if of_player else []
-    namespaces = [context.campaign_namespace(FACTS), *player]
+    namespaces = [context.campaign_namespace(FACTS), *([player_namespace(context.user, FACTS)] if of_player else [])]
     return [item for namespace in namespaces async for item in items_under(store, namespace)]
 
 

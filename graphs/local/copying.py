@@ -121,8 +121,7 @@ async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
     await put_all(store, puts)
     for item, there in zip(batch, await get_all(store, gets), strict=True):
         if there is None or there.value != item.value:
-            place = "/".join(item.namespace)
-            problem = f"Record {item.key!r} in {place!r} is not the same there as here"
+            problem = f"Record {item.key!r} in {'/'.join(item.namespace)!r} is not the same there as here"
             raise CopyError(f"{problem}. Was the campaign played in both? Delete one, and copy again.")
     return len(missing)
 

@@ -208,11 +208,13 @@ class FileSessions(TableSessions):
     def _do(self, statement: str, *values: str | float) -> list[tuple[str, str, float, float]]:
         try:
             database_file.create_file(self._path)
-            with closing(sqlite3.connect(self._path, timeout=_LOCK_SECONDS)) as database, database:
+            file = f"{self._path.resolve().as_uri()}?mode=rw"
+            with closing(sqlite3.connect(file, _LOCK_SECONDS, uri=True)) as database, database:
                 database.execute(TABLE)
                 return database.execute(statement, values).fetchall()
         except (OSError, sqlite3.Error) as error:
-            hint = "Remove it, and all sign in again; or correct its permissions."
+            is_damaged = not isinstance(error, sqlite3.OperationalError)  # else it is locked, or the disk is full
+            hint = "Remove it, and all sign in again; or correct its permissions." if is_damaged else "Try again."
             raise HomeError(f"Cannot use {self._path}: {error}. {hint}") from error
 
 

@@ -20,7 +20,7 @@ from langgraph.store.postgres.base import PostgresIndexConfig
 from psycopg import AsyncConnection, Error, ProgrammingError, connect
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from questbook.graphs.identity.sessions import TABLE as SESSIONS
 from questbook.graphs.identity.sessions import TableSessions
@@ -323,17 +323,22 @@ class _Pool(AsyncConnectionPool[Any]):
 
     async def getconn(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 (psycopg's name)
         """Return a connection that was checked; `timeout` in seconds, None: the pool's own."""
-        ends = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            connection = await super().getconn(max(ends - time.monotonic(), 0.0))
-            try:
-                await _check(connection)
-                return connection
-            except BaseException as error:
-                await connection.close()
-                await self.putconn(connection)  # makes another one in its place
-                if not isinstance(error, Error):
-                    raise
+        seconds = self.timeout if timeout is None else timeout
+        ends, broken = time.monotonic() + seconds, 0
+        with suppress(PoolTimeout):
+            while (left := ends - time.monotonic()) > 0:
+                connection = await super().getconn(left)
+                try:
+                    await _check(connection)
+                    return connection
+                except BaseException as error:
+                    await connection.close()
+                    await self.putconn(connection)  # makes another one in its place
+                    if not isinstance(error, Error):
+                        raise
+                broken += 1  # more than there were: what lets us connect, such as a proxy, has no database behind it
+                await asyncio.sleep(1.0 if broken > self.max_size else 0.0)
+        raise PoolTimeout(f"no connection that works within {seconds:g} seconds")
 
 
 async def _check(connection: Any) -> None:

@@ -113,8 +113,7 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     facts = prompts.fit_budget(
         [reflection.Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2
     )
-    head = await head_of(runtime.store, context) or {}
-    name = str((head.get(state.viewer_page) or {}).get("name") or "")
+    name = str(((await head_of(runtime.store, context) or {}).get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 

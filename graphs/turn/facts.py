@@ -223,6 +223,5 @@ def _expiring(fact: Fact, ttl: timedelta | None, said: datetime) -> Fact:
 
 async def _said_at(store: BaseStore, settings: Settings, timeline: Timeline, turn: int) -> datetime | None:
     """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
-    records = await turn_records(store, settings, timeline, [turn])
-    time = read_time(str(records.get(turn, {}).get("said_at") or ""))
+    time = read_time(str((await turn_records(store, settings, timeline, [turn])).get(turn, {}).get("said_at") or ""))
     return time.astimezone(settings.zone) if time else None

@@ -175,8 +175,7 @@ def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
         return prompt
     public = [text._asdict() for text in gone if not off_record(text.player)]
     said = [escape(sentence) for text in public for sentence in extract(text, quote=False)]
-    parts = [*prompt.sections, *prompt.behind]
-    before = next((section.text for section in parts if section.name == "summary"), "")
+    before = next((section.text for section in [*prompt.sections, *prompt.behind] if section.name == "summary"), "")
     summary = Section("summary", extend_summary(before, said, settings.summary_tokens))
     if not before:
         return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)

@@ -59,8 +59,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             shared, has_moved = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
             edited = page.patch_from(kind.load(agreed.get(channel)))
-            new = _apply(shared, [edited]) if edited else shared
-            update |= {channel: new.patch_from(page)}
+            update |= {channel: (_apply(shared, [edited]) if edited else shared).patch_from(page)}
             agreed[channel] = shared.as_json()
             moved = [*moved, channel] if has_moved else moved
         if view.thread and not view and view.head_place not in await get_values(runtime.store, [view.head_place]):

@@ -5,6 +5,7 @@ gives one up. Beside its story each campaign has a record: whether it was put aw
 """
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import QuestbookError
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
@@ -25,6 +27,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.sign_in import PERSON
+from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
@@ -77,6 +80,7 @@ def _place(user: str, campaign: str) -> tuple[str, ...]:
 
 GAME, COMPANION = "dungeon_master", "companion"
 Key: TypeAlias = tuple[str, str, str]  # machine, owner, name
+_log = logging.getLogger(__name__)
 _MOST_OPEN = 200  # each takes about 0.3 MB, and no descriptor of its own on files
 _PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
@@ -110,8 +114,7 @@ class CampaignPool:
             HTTPException: Too many are open for who asks; or it is not open, and the server is about to stop.
         """
         key, person = (machine, owner, name), scope[PERSON]
-        if self._sweeper is None or self._sweeper.done():
-            self._sweeper = asyncio.create_task(self._sweep())
+        self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
         if (campaign := self._campaigns.get(key)) is None:
             async with self._turn_to_open(key):
                 if (campaign := self._campaigns.get(key)) is None:
@@ -231,7 +234,10 @@ class CampaignPool:
             is_due = is_free and campaign.used + seconds <= time.monotonic()
             if most and is_due and person in (None, campaign.person) and campaign in self._campaigns.values():
                 most -= 1
-                await self.leave(campaign)
+                try:
+                    await self.leave(campaign)
+                except (QuestbookError, StoreError) as error:  # whoever opens it again sees whether it can be used
+                    _log.warning("A campaign that nobody uses could not be closed: %s", error, exc_info=error)
 
     async def _is_new(self, context: Settings) -> bool:
         async with self._home.open_checkpointer() as saver:

@@ -164,8 +164,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
         {**hit.value, "key": hit.key, "score": hit.score, "why": str(hit.reason), "reason": hit.reason._asdict()}
         for hit in await recall(await game.store(), spaces[: len(_KINDS)], query)
     )
-    found = await asyncio.to_thread(add_reasons, shown, words)
-    return [memory for memory in found if memory["because"]]
+    return [memory for memory in await asyncio.to_thread(add_reasons, shown, words) if memory["because"]]
 
 
 async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

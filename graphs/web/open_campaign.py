@@ -211,10 +211,12 @@ class OpenCampaign:
         """Close the game alone: streams go on, until the campaign has begun elsewhere."""
         if self._loading is not None:
             await asyncio.wait({self._loading})
-        if self.is_new and not self.is_preview and not await self.has_begun():
-            await self.game.home.forget_lock(self.game.thread_id)
-        self.is_new = False
-        await self._resources.aclose()
+        try:
+            if self.is_new and not self.is_preview and not await self.has_begun():
+                await self.game.home.forget_lock(self.game.thread_id)
+        finally:
+            self.is_new = False
+            await self._resources.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[StreamUpdate | None]:
         """Yield what happens after an update, as it happens; None first if some of it is no longer known."""

@@ -153,8 +153,7 @@ async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
     person, context, state = request.scope.get(PERSON), campaign.game.context, state_of(request)
     if not person:
         return text
-    guests = await guests_of(state.home, context.user, context.campaign)
-    return f"{person}: {text}" if state.crowd or guests else text
+    return f"{person}: {text}" if state.crowd or await guests_of(state.home, context.user, context.campaign) else text
 
 
 async def _check_turn(campaign: OpenCampaign, form: FormData) -> None:

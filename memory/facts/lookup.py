@@ -128,8 +128,7 @@ async def find_slots(
     """
     reads = JointReads.of(store)
     # What is written like a name, the most frequent first: "Goran", "Tower of Ash".
-    names = Counter(match[0] for match in _NAME.finditer(text))
-    named = [name for name, _ in names.most_common() if names_in(name)]
+    named = [name for name, _ in Counter(match[0] for match in _NAME.finditer(text)).most_common() if names_in(name)]
     searched = list(dict.fromkeys([*subjects, *named]))[:_MAX_SUBJECTS]
     scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
     proposed, records = await asyncio.gather(

@@ -220,8 +220,7 @@ async def _superseded_slots(
     """Return the slots with a newer fact than at a position, and its key; "" where not all newer marks were read."""
 
     def search_newer(slot: SlotId, only: JSON, limit: int) -> SearchOp:
-        newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}
-        return mark_search(slot.namespace, slot.slot, newer | only, limit)
+        return mark_search(slot.namespace, slot.slot, {"what": HOLDS, "at": {"$gt": newest[slot]}} | only, limit)
 
     superseded, crowded = dict[SlotId, str](), list[SlotId]()
     results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])

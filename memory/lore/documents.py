@@ -115,8 +115,7 @@ def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
             files[path] = None
             continue
         inside = list(_walk(path))
-        supported = [file for file in inside if _is_supported(file)]
-        files |= dict.fromkeys(supported or [path])
+        files |= dict.fromkeys([file for file in inside if _is_supported(file)] or [path])
         others |= dict.fromkeys(file for file in inside if not _is_supported(file))
     return list(files), list(others)
 

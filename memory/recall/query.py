@@ -166,8 +166,7 @@ class Recalled(NamedTuple):
     @property
     def record(self) -> Record:
         """The record as a type: an `Exchange` if it is one."""
-        kind = Exchange if self.value.get("kind") == "exchange" else Record
-        return kind.from_json(self.value)
+        return (Exchange if self.value.get("kind") == "exchange" else Record).from_json(self.value)
 
 
 def _weight(default: float | None, description: str, **limits: Any) -> Any:

@@ -36,7 +36,7 @@ _LONGEST_TEXT = 32  # characters of a text that is compared so
 def check_filter(wanted: object) -> None:
     """Refuse a wrong filter before anything is searched, with a BadQueryError.
 
-    It is no mapping, a key is no text, an operator is unknown, "$or" has no list of filters, or it has over 50 levels.
+    It is no mapping, a key is no text, an operator is unknown, "$or" or "$and" has no filters, it has over 50 levels.
     """
     if not isinstance(wanted, Mapping):
         raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
@@ -58,7 +58,7 @@ def _check_depth(value: object, levels: int) -> None:
 
 
 def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool = True) -> None:
-    """Refuse wrong keys and values of a filter, or of a condition in it, which may have operators, but no "$or"."""
+    """Refuse wrong keys and values of a filter, or of a condition in it, which may have operators, no "$or", "$and"."""
     if levels <= 0:
         raise RecursionError
     has_operators = not is_filter and _has_operators(wanted)

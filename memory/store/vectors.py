@@ -119,8 +119,7 @@ class NamespaceVectors:
     def _must_rebuild(self, contents: IndexContents) -> bool:
         too_dead = contents.dead > max(FEW_DEAD, len(contents.vectors) // 4)
         # Twice the limit, because an index that is in use is not rebuilt for a few vectors more.
-        most = max(2 * self._exact_limit, _OUTGROWN * contents.trained_for)
-        return too_dead or len(contents.vectors) > most
+        return too_dead or len(contents.vectors) > max(2 * self._exact_limit, _OUTGROWN * contents.trained_for)
 
     def _empty(self, connection: sqlite3.Connection, space: NamespaceRow) -> IndexContents:
         import faiss  # takes a tenth of a second; a program pays it at its first search

@@ -134,7 +134,7 @@ def _connection() -> sqlite3.Connection:
 
 # Comparing two short texts
 
-_COMPARED = 8192  # texts whose words are kept for a while: each is compared with many others
+_COMPARED = 4096  # texts whose words are kept for a while: each is compared with many others
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
 _EMPTY = word_set(

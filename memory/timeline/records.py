@@ -106,8 +106,7 @@ class Record:
         for name in _fields(type(self))[0]:
             if (value := getattr(self, name)) != getattr(before, name):
                 changed[name] = list(value) if isinstance(value, tuple) else value
-        stamp = self.stamp.to_json() if self.stamp != before.stamp else {}
-        return self.stored | changed | stamp
+        return self.stored | changed | (self.stamp.to_json() if self.stamp != before.stamp else {})
 
 
 @dataclass(frozen=True, kw_only=True)
