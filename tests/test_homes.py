@@ -4,10 +4,12 @@ import asyncio
 import re
 from contextlib import suppress
 
+import psycopg
 import pytest
 from beside import start_beside
 from postgres import OF_LOCKS, end_sessions, execute, migrated_database
 from program import questbook
+from psycopg_pool import PoolTimeout
 from web_server import Visitor, page_server
 
 from questbook.graphs.dungeon_master.context import Context
@@ -340,6 +342,20 @@ async def test_of_many_connections_that_were_ended_at_once_none_is_waited_for(po
         async with asyncio.timeout(5):  # with the pool's own check: half a minute, and then an error
             for _ in range(12):
                 await postgres._rows("SELECT 1")
+
+
+async def test_what_lets_us_connect_but_has_no_database_behind_it_is_not_asked_without_a_pause(postgres, monkeypatch):
+    checked = []
+
+    async def fail(connection):
+        checked.append(connection)
+        raise psycopg.OperationalError("the server closed the connection")
+
+    async with postgres.keep_open(), postgres._pool() as pool:
+        monkeypatch.setattr(postgres_home, "_check", fail)
+        with pytest.raises(PoolTimeout, match="no connection that works within 3 seconds"):
+            await pool.getconn(3.0)
+    assert pool.max_size < len(checked) <= pool.max_size + 4, "as many at once as may be broken, then one a second"
 
 
 END = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"

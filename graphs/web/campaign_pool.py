@@ -236,7 +236,7 @@ class CampaignPool:
                 most -= 1
                 try:
                     await self.leave(campaign)
-                except (QuestbookError, StoreError) as error:  # whoever opens it again sees whether it can be used
+                except (QuestbookError, StoreError) as error:  # to open it again shows whether it can be used
                     _log.warning("A campaign that nobody uses could not be closed: %s", error, exc_info=error)
 
     async def _is_new(self, context: Settings) -> bool:

@@ -21,7 +21,7 @@ from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, remov
 
 _EITHER, _ALL = "$or", "$and"
 _JOINS: Mapping[str, Callable[[Any], bool]] = {_EITHER: any, _ALL: all}
-"""In the place of a key: a list of filters, of which one, or each, must hold; only our stores know them."""
+"""Keys whose value is a list of filters: one of them must hold, or all of them. Only our stores know these keys."""
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 _OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
