@@ -1,6 +1,7 @@
 """A search with a filter ranks as if nothing else were there; filters are applied to a whole namespace at once."""
 
 import random
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -97,7 +98,7 @@ def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
         if said.random() < 0.4:
             wanted = wanted | {said.choice(["$or", "$and"]): [one() for _ in range(said.randint(0, 4))]}
         if said.random() < 0.3:
-            names = said.choices("abcdf", k=3)
+            names = said.choices("abcdf", k=said.randint(3, 6))
             wanted = {"$or": [{"label": name, "order": {"$lte": f"{said.randrange(200):08d}"}} for name in names]}
         check_filter(wanted)
         found = {item.key for item in store.search(("v",), filter=wanted, limit=1000)}
@@ -276,6 +277,9 @@ def test_a_filter_that_is_none_is_answered_with_what_is_expected(store, wanted, 
 
 def test_a_filter_may_be_nested_fifty_levels_deep(store):
     assert store.search(("a",), filter=nested(49, lambda inner: {"a": inner})) == []
+    assert store.search(("a",), filter=nested(50, lambda inner: {"$gt" if inner == 1 else "a": inner})) == []
+    with pytest.raises(BadQueryError, match="50 levels"):
+        store.search(("a",), filter=nested(51, lambda inner: {"$gt" if inner == 1 else "a": inner}))
 
 
 def test_filters_that_look_alike_are_told_apart(store):
@@ -304,9 +308,23 @@ def test_the_segments_of_a_timeline_with_forks_are_found_as_each_by_itself(store
         value = {"text": f"{number}", "branch": draw.choice(branches), "order": f"{draw.randint(0, 99):08}"}
         kept[f"{number}"] = value | {"standing": draw.random() < 0.5}
         store.put(("facts",), f"{number}", kept[f"{number}"])
+    for name in branches[:60]:
+        kept[f"50 {name}"] = {"text": "50", "branch": name, "order": f"{50:08}", "standing": True}
+        store.put(("facts",), f"50 {name}", kept[f"50 {name}"])
     for only in ({}, {"standing": True}, {"order": {"$gte": f"{20:08}"}}):
         orders = [{"order": {"$lte": f"{draw.randint(0, 99):08}"} | only.get("order", {})} for _ in range(segments)]
+        orders[-1] = {"order": {"$lte": f"{99:08}"} | only.get("order", {})}
         named = draw.sample(branches[:60], segments)
-        wanted = {"$or": [only | {"branch": name} | order for name, order in zip(named, orders, strict=True)]}
-        found = {item.key for item in store.search(("facts",), filter=wanted, limit=1_000)}
-        assert found == {key for key, value in kept.items() if matches(value, wanted)} != set()
+        alike = [only | {"branch": name} | order for name, order in zip(named, orders, strict=True)]
+        odd_ones = [{"order": "00000050"}, {"order": {"$gt": "1", "$lte": "9"}}, {"order": {"$lte": 50}}, {"a": 1}]
+        odd_ones += [{"standing": False}, {"branch": None}, {"order": {"$gte": "00000050\0", "$lte": "9"}}]
+        odd_ones += [
+            {"order": defaultdict(str, {"$gte": "00000050"})},
+            {"branch": alike[0]["branch"]},
+            {"branch": "no"},
+        ]
+        for odd in ({}, *odd_ones):
+            wanted = {"$or": [*alike[:-1], alike[-1] | odd]}
+            found = {item.key for item in store.search(("facts",), filter=wanted, limit=1_000)}
+            assert found == {key for key, value in kept.items() if matches(value, wanted)}
+            assert found or odd

@@ -55,6 +55,8 @@ WALK = "I walk to the red mill at the river with Goran and 3 geese."
     (exchange(WALK), exchange(WALK.replace("red", "old red")), False),
     (exchange(WALK), {**exchange(WALK), "kind": "exchange"}, False),
     (exchange(WALK), exchange(WALK, day=2), True),
+    (exchange(WALK, day={"month": 3}), exchange(WALK, day={"month": 3}), False),
+    (exchange("👍"), exchange("👍"), False),
     (exchange(WALK), exchange(WALK.replace("3", "5")), True),
     (exchange(WALK), exchange(WALK.replace("Goran", "Oda")), True),
     (exchange(WALK), exchange(WALK.replace(" with Goran", "")), True),  # a name that the other lacks

@@ -1,6 +1,7 @@
 """What a prompt says already: a memory that says the same is left out of it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ class Told:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts = [_read_text(text) for text in texts]
         self._words = frozenset[str]().union(*(text.words for text in self._texts))
-        self._exchanges: list[tuple[str, frozenset[str], object]] = []  # stems; the day of the story
+        self._exchanges = defaultdict[str, list[str]](list)  # by the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
@@ -66,12 +67,11 @@ class Told:
         text = str(record.value.get("text"))
         if record.value.get("kind", "exchange") != "exchange":
             return _may_go(record.value) and self.has(text)
-        if len(self._exchanges) >= _COMPARED:
+        if sum(map(len, self._exchanges.values())) >= _COMPARED:
             return False
-        stems, today = frozenset(content_stems(text)), record.value.get("day")
-        alike = [other for other, others, day in self._exchanges if day == today and _are_alike(stems, others)]
-        self._exchanges.append((text, stems, today))
-        return any(_nearly_the_same(text, other) for other in alike)
+        earlier = self._exchanges[repr(record.value.get("day"))]
+        earlier.append(text)
+        return any(_nearly_the_same(text, other) for other in earlier[:-1])
 
 
 def _may_go(record: Mapping[str, Any]) -> bool:
@@ -102,18 +102,16 @@ def _read_text(text: str) -> _Text:
     return _Text(sentences, frozenset(word for sentence in sentences for word in sentence.words))
 
 
-def _are_alike(stems: frozenset[str], others: frozenset[str]) -> bool:
-    common = len(stems & others)
-    return common >= _ALIKE * (len(stems) + len(others) - common)
-
-
 def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
     rest = iter(told)
     return all(word in rest for word in words)
 
 
 def _nearly_the_same(text: str, other: str) -> bool:
-    """Whether two texts with most words in common have the same numbers, and no name that the other lacks."""
+    """Whether two texts have most words in common, the same numbers, and no name that the other lacks."""
+    stems, others = content_stems(text), content_stems(other)
+    if len(stems & others) < _ALIKE * len(stems | others):
+        return False
     if numbers_in(text) != numbers_in(other) or is_negated(text) != is_negated(other):
         return False
     words = set(plain_words(text)), set(plain_words(other))

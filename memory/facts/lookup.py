@@ -19,7 +19,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import JointReads, join_filters, search_all
+from questbook.memory.store.any_store import JointReads, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, search_visible, visible_filters
 from questbook.types import JSON
@@ -167,9 +167,11 @@ async def add_insights(
     What was concluded or written by hand from turn `since` on, which the prompt holds word for word, comes first, as
     far as it fits the question. Nothing is embedded.
     """
-    filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
-    filters += [only | {"by": BY_HAND} for only in _filters([(since, _LAST_TURN)], timeline)]
-    limit = _READ * len(filters) if len(wanted := join_filters(store, filters)) < len(filters) else _READ
+    turns, said = (_filters(spans, timeline) for spans in (_spans(recalled, since), [(since, _LAST_TURN)]))
+    wanted: list[JSON] = [{"kind": INSIGHT} | only for only in turns] + [{"by": BY_HAND} | only for only in said]
+    limit = _READ
+    if wanted and getattr(store, "filters_any", False):  # few are of a kind, and only these are asked for their turns
+        limit, wanted = _READ * len(wanted), [{"$or": [{"kind": INSIGHT, "$or": turns}, {"by": BY_HAND, "$or": said}]}]
     found = await search_all(store, [SearchOp(facts, filter=dict(only), limit=limit) for only in wanted])
     unique = {item.key: item for items in found for item in items}
     ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))

@@ -107,14 +107,10 @@ async def newest_items(
 
     All records are read, because stores list them in different orders.
     """
-    wanted = join_filters(store, filters)
+    joined = len(filters) > 1 and getattr(store, "filters_any", False)  # a timeline with many forks has many
+    wanted = [{"$or": list(filters)}] if joined else filters
     found = {each.key: each for one in wanted async for each in items_under(store, namespace, one, refresh_ttl=False)}
     return sorted(found.values(), key=_age)[-limit:]
-
-
-def join_filters(store: BaseStore, filters: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return filters as one, where a store knows "$or": a timeline with many forks has many, and each is a search."""
-    return [{"$or": list(filters)}] if len(filters) > 1 and getattr(store, "filters_any", False) else list(filters)
 
 
 def _age(item: SearchItem) -> tuple[str, str, str, str]:

@@ -9,6 +9,7 @@ import reprlib
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
@@ -75,7 +76,7 @@ def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool
         elif type(condition) not in _SCALARS:
             if has_operators or not isinstance(condition, Mapping):
                 _check_depth(condition, levels - 1)
-            else:
+            elif levels < 2 or condition.keys() - _OPERATORS or {*map(type, condition.values())} - _SCALARS:
                 _check_conditions(condition, levels - 1, is_filter=False)
 
 
@@ -275,22 +276,28 @@ class FilterIndex:
         if len(names) != 1 or len(orders) != 1 or (texts := self._columns[orders[0]].texts) is None:
             return None
         [name], [order] = names, orders
-        rest, limits = {key: one for key, one in start.items() if key not in (name, order)}, dict[str, Any]()
-        for one in alternatives:
-            text, limit = one.get(name), one.get(order)
-            is_alike = one.items() >= rest.items() and len(one) == len(start) and isinstance(text, str)
-            if not is_alike or text in limits or not _orders_texts(limit) or list(limit or ()) != [*start[order]]:
-                return None
-            limits[str(text)] = limit
+        rest = {key: one for key, one in start.items() if key not in (name, order)}
+        segments: list[Any] = [one.get(name) for one in alternatives]
+        limits: list[Any] = [one.get(order) for one in alternatives]
+        if {*map(type, segments)} != {str} or {*map(type, limits)} != {dict}:
+            return None
+        # All at once, since there are many: the same keys in each, and texts alone, as `_orders_texts` wants them.
+        bounds = {operator: [limit.get(operator) for limit in limits] for operator in start[order]}
+        every = [*chain.from_iterable(bounds.values())]
+        is_alike = {*map(type, every)} == {str} and "\0" not in "".join(every)
+        is_alike &= len({*map(len, alternatives)}) == len({*map(len, limits)}) == 1
+        is_alike &= not rest or all(one.items() >= rest.items() for one in alternatives)
+        if not is_alike or len({*segments}) < len(segments):
+            return None
         column, places = self._columns[name], self._places(rest, among)
         # Of the filter that names a value; the last one is of texts that no item has.
         number = np.full(len(column.values) + 1, -1, np.intp)
-        number[[column.code_of(text) for text in limits]] = np.arange(len(limits))
+        number[[column.code_of(text) for text in segments]] = np.arange(len(segments))
         which = number[column.codes[places]]
         places, which = places[which >= 0], which[which >= 0]
         values, mask = texts[self._columns[order].codes[places]], np.ones(len(places), np.bool_)
-        for operator in start[order]:
-            mask &= _ORDER[operator](values, np.array([limit[operator] for limit in limits.values()])[which])
+        for operator, limited in bounds.items():
+            mask &= _ORDER[operator](values, np.array(limited)[which])
         return places[mask]
 
 

@@ -226,15 +226,12 @@ def compare_exactly(index: Any, queries: Sequence[Vector]) -> list[Vector]:
     count, dims, vectors = int(index.ntotal), int(index.d), index.get_xb()
     aligned = [np.ascontiguousarray(query, np.float32) for query in queries]
     cosines = [np.empty(count, np.float32) for _ in aligned]
-    if len(aligned) == 1 and count:
-        inner_products(pointer(cosines[0]), pointer(aligned[0]), vectors, dims, count)
-    elif count:
-        numbers = faiss.rev_swig_ptr(vectors, count * dims)
-        for first in range(0, count, _BLOCK_IN_CACHE):  # what one query has read is still near for the next
-            block = numbers[first * dims : (first + _BLOCK_IN_CACHE) * dims]
-            for query, row in zip(aligned, cosines, strict=True):
-                part = row[first : first + _BLOCK_IN_CACHE]
-                inner_products(pointer(part), pointer(query), pointer(block), dims, len(part))
+    numbers = faiss.rev_swig_ptr(vectors, count * dims)
+    for first in range(0, count, _BLOCK_IN_CACHE):  # what one query has read is still near for the next
+        block = numbers[first * dims : (first + _BLOCK_IN_CACHE) * dims]
+        for query, row in zip(aligned, cosines, strict=True):
+            part = row[first : first + _BLOCK_IN_CACHE]
+            inner_products(pointer(part), pointer(query), pointer(block), dims, len(part))
     return cosines
 
 

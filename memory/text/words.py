@@ -168,7 +168,8 @@ def fold_case(text: str) -> str:
 
 def plain_words(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
-    return [_NUMBERS.get(word, word) for word in _WORD.findall(fold_case(text))]
+    words = split_words(text) if text.isascii() else _WORD.findall(fold_case(text))
+    return words if _NUMBERS.keys().isdisjoint(words) else [_NUMBERS.get(word, word) for word in words]
 
 
 @lru_cache(maxsize=_COMPARED)
@@ -180,8 +181,8 @@ def normalize(text: str) -> str:
 @lru_cache(maxsize=_COMPARED)
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that carry the meaning; of a text without such words, all of its words."""
-    words = plain_words(text)
-    return frozenset(strip_ending(word) for word in words if word not in _EMPTY) or frozenset(words)
+    words = {*plain_words(text)}
+    return frozenset(map(strip_ending, words - _EMPTY)) or frozenset(words)
 
 
 @lru_cache(maxsize=8 * _COMPARED)
