@@ -151,6 +151,7 @@ def test_of_a_long_message_the_beginning_is_read():
         ("wishes my axe!", "your axe"),
         *[(f"{wish} my axe", "your axe") for wish in ("I would like", "needs", "I need", "hope", "seeks", "I want")],
         ("I was here, I’m mine. me myself", "you were here, you’re yours. you yourself"),
+        ("that friend of mine went into the old mine", "that friend of yours went into the old mine"),
         ("x" * 200, "x" * 160),
     ],
 )
