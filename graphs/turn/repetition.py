@@ -110,7 +110,7 @@ def _in_order(words: Sequence[str], told: Sequence[str]) -> bool:
 def _nearly_the_same(text: str, other: str) -> bool:
     """Whether two texts have most words in common, the same numbers, and no name that the other lacks."""
     stems, others = content_stems(text), content_stems(other)
-    if len(stems & others) < _ALIKE * len(stems | others):
+    if (common := len(stems & others)) < _ALIKE * (len(stems) + len(others) - common):
         return False
     if numbers_in(text) != numbers_in(other) or is_negated(text) != is_negated(other):
         return False
