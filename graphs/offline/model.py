@@ -199,8 +199,9 @@ def compile_text(text: str, parts: Mapping[str, str], flags: int = 0) -> re.Patt
 
 
 def _section(text: str, name: str) -> str:
-    match = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
-    return match[1].strip("\n") if match else ""
+    _, begun, rest = f"\n{text}".partition(f"\n<{name}>\n")
+    section, ended, _ = f"\n{rest}".partition(f"\n</{name}>")
+    return section.strip("\n") if begun and ended else ""
 
 
 def unescape(text: str) -> str:

@@ -1,7 +1,6 @@
 """What a prompt says already: a memory that says the same is left out of it."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ class Told:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts = [_read_text(text) for text in texts]
         self._words = frozenset[str]().union(*(text.words for text in self._texts))
-        self._exchanges = defaultdict[str, list[str]](list)  # by the day of the story
+        self._exchanges: list[tuple[str, object]] = []  # with the day of the story
 
     def has(self, sentence: str) -> bool:
         """Return whether one of the sentences has the words of this one that carry meaning, in their order."""
@@ -64,14 +63,13 @@ class Told:
         return re.sub(r"…(?: …)+", "…", rest) if len(_read(rest).words) >= _SHORTEST else ""
 
     def _is_told(self, record: Recalled) -> bool:
-        text = str(record.value.get("text"))
+        text, today = str(record.value.get("text")), record.value.get("day")
         if record.value.get("kind", "exchange") != "exchange":
             return _may_go(record.value) and self.has(text)
-        if sum(map(len, self._exchanges.values())) >= _COMPARED:
+        if len(self._exchanges) >= _COMPARED:
             return False
-        earlier = self._exchanges[repr(record.value.get("day"))]
-        earlier.append(text)
-        return any(_nearly_the_same(text, other) for other in earlier[:-1])
+        self._exchanges.append((text, today))
+        return any(_nearly_the_same(text, other) for other, day in self._exchanges[:-1] if day == today)
 
 
 def _may_go(record: Mapping[str, Any]) -> bool:

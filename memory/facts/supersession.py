@@ -87,8 +87,9 @@ async def replace_superseded(
                 replacement = Recalled(new.key, new.value, record.score, record.weight, new.namespace, record.reason)
                 kept.setdefault(validity.record_id_of(new), replacement)
         if validity.record_id_of(record) in valid:
-            said = {key for _, key in kept} | set(shown) if shown is not None and known else set[str]()
-            left = record if shown is None or not known else _what_is_left(record, known, ends, said)
+            left: Recalled | None = record
+            if shown is not None and known:
+                left = _what_is_left(record, known, ends, {key for _, key in kept} | set(shown))
             if left is not None:
                 kept.setdefault(validity.record_id_of(record), left)
     return list(kept.values())

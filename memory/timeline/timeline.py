@@ -235,7 +235,7 @@ def filter_through(turn: int) -> JSON:
 def visible_filters(timeline: Timeline, before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
     last = sys.maxsize if before is None else before - 1
-    return [{"branch": branch, "order": {"$lte": order_of(through)}} for branch, through in as_of(timeline, last)]
+    return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
 
 
 class Found(NamedTuple):
