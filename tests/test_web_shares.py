@@ -84,6 +84,25 @@ async def test_a_new_campaign_is_not_closed_while_a_second_request_begins_it(tmp
     await pool.close()
 
 
+async def test_a_campaign_that_cannot_be_closed_leaves_the_others_of_its_request_idle(tmp_path, monkeypatch):
+    (tmp_path / "locks").mkdir()
+    pool = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path)).state.page.pool
+    scope, used = {"method": "POST", PERSON: "ann", "questbook_campaigns": []}, []
+
+    async def close():
+        raise HomeError("The disk is gone.")
+
+    async def use(scope, *_):
+        used.extend([await pool.get(scope, name, campaign_pool.GAME, "ann") for name in ("isle", "coast")])
+        monkeypatch.setattr(used[0], "close", close)
+
+    with pytest.raises(HomeError, match="gone"):
+        await pool.keep_open(use)(scope, None, None)
+    assert [campaign.is_idle for campaign in used] == [True, True]
+    monkeypatch.undo()
+    await pool.close()
+
+
 async def test_a_database_that_goes_away_after_an_answer_closes_no_campaign_and_fails_no_request(
     tmp_path, monkeypatch, caplog
 ):

@@ -144,10 +144,9 @@ class CampaignPool:
                 await app(scope, receive, send)
             finally:
                 for campaign in campaigns:
-                    campaign.requests -= 1
-                    campaign.used = time.monotonic()
-                    is_unused = campaign.is_new and campaign.is_idle
-                    if campaign.is_preview or (is_unused and not await campaign.has_begun()):
+                    campaign.requests, campaign.used = campaign.requests - 1, time.monotonic()
+                for campaign in dict.fromkeys(campaigns):  # after all are counted: one may fail to close
+                    if campaign.is_preview or (campaign.is_new and campaign.is_idle and not await campaign.has_begun()):
                         await self.leave(campaign, if_idle=True)
 
         return keep
