@@ -165,7 +165,8 @@ async def test_a_silent_proxy_passes_nothing_on_and_then_cuts(proxy):
 @pytest.mark.slow
 @pytest.mark.parametrize("home", ["postgres"])
 def test_a_small_load_is_played_without_a_fault(home):
-    command = [sys.executable, str(ROOT / "benchmarks" / "load.py"), "--players", "3", "--turns", "2"]
-    done = subprocess.run([*command, "--homes", home, "--processes", "2"], capture_output=True, text=True)
+    size = ["--players", "3", "--turns", "2", "--homes", home, "--processes", "2", "--models", "300ms"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "load.py"), *size]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"load_ours_{home}_2_300ms_turns: 6 turns" in done.stdout
