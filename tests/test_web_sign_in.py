@@ -342,7 +342,7 @@ async def test_lines_of_several_writers_do_not_mix(tmp_path):
 
 
 @pytest.mark.slow
-def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(tmp_path):
+def test_share_forget_rename_and_export_are_written_down_without_a_word_that_was_said(tmp_path):
     home = tmp_path / "home"
     isle = {"owner": "ann", "campaign": "isle", "machine": "dungeon_master"}
     with page_server(home, log_in=True) as server:
@@ -353,9 +353,13 @@ def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(t
             assert [line["event"] for line in lines_of(home)] == ["share"], "it was only looked for"
             assert ann.post("forget", words="halfling", sure="1").status_code == 200
             assert ann.get("export").status_code == 200
+            assert ann.post("known", key="no-fact", delete="1").status_code == 409
         for name, status in (("bob", 403), ("eve", 404)):
             with Visitor(server.url, "/u/ann/c/isle/", name) as other:
                 assert other.get("export").status_code == status
+                assert other.get("chronicle.md").status_code == (200 if name == "bob" else 404)
+        with Visitor(server.url, "/u/ann/c/isle/", "ann") as ann:
+            assert ann.post("rename", name="cape").status_code == 204
     lines = [{name: value for name, value in line.items() if name != "time"} for line in lines_of(home)]
     rest = {"address": "127.0.0.1"} | isle
     assert lines[:3] == [
@@ -364,8 +368,11 @@ def test_share_forget_and_export_are_written_down_without_a_word_that_was_said(t
         {"event": "export", "who": "ann"} | rest,
     ]
     assert lines[3:] == [
+        {"event": "forget", "who": "ann"} | rest,  # a fact, which is not there: what is tried is written down
         {"event": "refused", "who": "bob"} | rest,  # only its owner exports it
-        *[{"event": "refused", "who": "eve"} | rest] * 2,  # its page and its export
+        {"event": "export", "who": "bob"} | rest,  # as a chronicle
+        *[{"event": "refused", "who": "eve"} | rest] * 3,  # its page, its export, its chronicle
+        {"event": "rename", "to": "cape", "who": "ann"} | rest,
     ]
     assert not re.search("halfling|Mira", (home / "audit.log").read_text())
 

@@ -199,7 +199,7 @@ class PostgresHome:
         """Make or renew the tables, which may be repeated, also by several at once; return what was done.
 
         `embeddings` is the embedder of a new database, or its name; None: that of the settings. Tables that a newer
-        version made, or that were made for another embedder, are refused.
+        version made stay as they are, and are refused if this one cannot use them; so are those for another embedder.
         """
         with explained(self.name):
             async with await self._connect() as connection:
@@ -210,6 +210,8 @@ class PostgresHome:
                 meta = await _read_meta(connection)
                 if int(meta.get("oldest_reader", "0")) > SCHEMA:
                     raise self._newer(meta)
+                if int(meta.get("schema", "0")) > SCHEMA:
+                    return []  # a newer version's tables that this one may use
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, meta.get("embedder", ""))
                 self._check_embedder(meta.get("embedder", ""), index)
                 await super(PostgresCheckpointer, PostgresCheckpointer(connection)).setup()

@@ -1,4 +1,4 @@
-"""`AuditLog`: who signed in and out, shared, forgot or exported what, or was refused. Never what was said."""
+"""`AuditLog`: who signed in and out, shared, forgot, renamed or exported what, or was refused. Never what was said."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from typing import Literal, Self
 from questbook.graphs.errors import SettingsError
 
 VARIABLE = "QUESTBOOK_AUDIT"  # where its lines go: "file" (audit.log in the data directory), or "stderr"
-Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "export", "refused"]
+Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "rename", "export", "refused"]
 
 
 class AuditLog:

@@ -140,6 +140,7 @@ async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Re
         raise InputError("A campaign needs a name.")
     if name == assistant_name(old):
         raise InputError(f"It is called {name!r} already.")
+    await note(request, "rename", to=name)
     async with campaign.alone():
         async with _temporary() as directory:
             path = directory / "campaign.zip"

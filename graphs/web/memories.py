@@ -84,6 +84,8 @@ async def known(request: Request, campaign: OpenCampaign, form: FormData) -> Res
         text = " ".join(str(form.get("text", "")).split())
         if not form.get("delete") and not 0 < len(text) <= _LONGEST_FACT:
             raise InputError(f"What is known instead? Write 1 to {_LONGEST_FACT:,} characters.")
+        if form.get("delete"):
+            await note(request, "forget")
         async with campaign.change(is_same_line=True):
             if form.get("delete"):
                 await memories.delete(key)

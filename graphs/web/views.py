@@ -22,7 +22,7 @@ from questbook.graphs.local.costs import costs_of
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.graphs.web.app_state import campaign_of, html, shows, state_of
+from questbook.graphs.web.app_state import campaign_of, html, note, shows, state_of
 from questbook.graphs.web.campaign_pool import GAME
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.open_campaign import OpenCampaign
@@ -201,8 +201,9 @@ async def chronicle(request: Request, campaign: OpenCampaign) -> Response:
     return html(request, "chronicle.html", values | {"campaign": game.context.campaign})
 
 
-async def chronicle_file(_: Request, campaign: OpenCampaign) -> Response:
+async def chronicle_file(request: Request, campaign: OpenCampaign) -> Response:
     """Send the chronicle as Markdown."""
+    await note(request, "export")
     values = await _chronicle_values(campaign.game)
     return PlainTextResponse(_markdown(**values), media_type="text/markdown; charset=utf-8")
 
