@@ -28,8 +28,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 
 EMBEDDINGS = load_embeddings("hash:512")  # or "openai:text-embedding-3-small" with dims 1536
-# autocommit and no prepared statements: LangGraph's; iterative_scan: see docs/postgres.md
-OPTIONS = {"autocommit": True, "prepare_threshold": None, "options": "-c hnsw.iterative_scan=strict_order"}
+OPTIONS = {"autocommit": True, "prepare_threshold": None}  # as LangGraph's
 
 
 @asynccontextmanager
@@ -46,6 +45,8 @@ async def opened(uri: str) -> AsyncIterator[tuple[AsyncPostgresSaver, AsyncPostg
         store = AsyncPostgresStore(pool, index={"embed": EMBEDDINGS, "dims": 512, "fields": ["text"]})
         await saver.setup()  # makes the tables; once is enough
         await store.setup()
+        async with pool.connection() as connection:  # with this index memories are missed: see docs/postgres.md
+            await connection.execute("DROP INDEX IF EXISTS store_vectors_embedding_idx")
         yield saver, store
 
 

@@ -15,12 +15,14 @@ from web_server import Visitor, page_server
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.events import ReplyPiece
+from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local import postgres_home
 from questbook.graphs.local.costs import Cost, UsageMeter, costs_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, HomeError, hold_campaign
 from questbook.graphs.local.homes import home_at
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.graphs.terminal.forget import forget_campaign
 from questbook.graphs.turn.run_guard import SessionLocks
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -144,6 +146,15 @@ async def test_a_game_is_played_undone_and_found_again(any_home):
             (one.namespace, one.key, one.value) for one in records
         ]
     assert await told(any_home) == [MIRA, "I look at the boats."]
+
+
+async def test_who_forgets_is_told_what_is_out_of_reach(any_home):
+    async with opened(any_home) as game:
+        await say(game, MIRA)
+        done = [await forget_words(game, "halfling"), await forget_campaign(game, yes=True)]
+    said = "The database's write-ahead log, replicas and backups have it for as long as they are kept"
+    assert [said in one for one in done] == [any_home.name.startswith("database")] * 2, done
+    assert all(one.startswith("Forgotten: ") for one in done)
 
 
 async def test_what_is_kept_is_read_without_opening_a_game(any_home):

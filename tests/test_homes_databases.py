@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.homes import home_at
+from questbook.graphs.terminal.cli import parser
 from questbook.memory.errors import EmbedderChangedError
 
 slow = pytest.mark.slow
@@ -213,3 +214,9 @@ def test_the_command_makes_a_database_and_says_it(tmp_path):
     assert "QUESTBOOK_DATABASE" not in os.environ
     refused = questbook(tmp_path, "migrate")
     assert (refused.returncode, "--database postgresql://" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", ["memories {} list", "memories list {}", "lore {} list", "lore list {}", "play {}"])
+def test_a_database_is_named_before_an_action_or_after_it(words):
+    named = words.format("--database postgresql://h/d").split()
+    assert parser().parse_args(named).database == "postgresql://h/d"

@@ -77,7 +77,7 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
     if files:
         result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "
         result += "of the file's own structure."
-    return result
+    return f"{result} {game.home.out_of_reach}".strip()
 
 
 async def _find_shown(forgetting: Forgetting, words: str) -> Matches:

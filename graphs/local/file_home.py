@@ -35,6 +35,10 @@ class FileHome(NamedTuple):
 
     path: Path
 
+    @property
+    def out_of_reach(self) -> str:  # noqa: D102
+        return ""
+
     @classmethod
     def find(cls) -> Self:
         """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed."""

@@ -40,6 +40,10 @@ class Home(Protocol):
     """Where games are kept. All methods raise a HomeError if it cannot be used."""
 
     @property
+    def out_of_reach(self) -> str:
+        """What forgetting does not reach here, as a sentence; "" if everything is read once more at its end."""
+
+    @property
     def path(self) -> Path:
         """Directory of this machine, for what is no part of the games."""
 

@@ -67,6 +67,11 @@ _WAIT = 0.1  # seconds between two tries for a lock
 class PostgresHome:
     """A database, by its URL; `path` is this machine's directory for what is no part of the games."""
 
+    out_of_reach = (
+        "The database's write-ahead log, replicas and backups have it for as long as they are kept, and what other"
+        " campaigns have of it stays."
+    )
+
     def __init__(self, url: str, path: Path) -> None:
         self.url, self.path = url, path
         try:

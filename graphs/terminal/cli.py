@@ -133,7 +133,8 @@ def parser() -> argparse.ArgumentParser:
     characters = [*_files(commands), *_memories(commands)]
     _add(characters, "--user NAME", "whose characters")
     _add(characters, "--shared", "the characters that all users share")
-    _add(set(commands.choices.values()), "--database URL", "postgresql://…: where games are kept")
+    every = {*commands.choices.values(), *lore, *characters}  # before an action and after it
+    _add(every, "--database URL", "postgresql://…: where games are kept", default=argparse.SUPPRESS)
     return parser
 
 
@@ -194,8 +195,9 @@ def _games(commands: _Commands, long: dict[str, Any]) -> list[_Parser]:
 
 def _upkeep(commands: _Commands) -> list[_Parser]:
     does = """Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte of it
-    stays in the data directory. First it is shown, and you are asked. Backups that were made before keep it; so that
-    a restore forgets it again, set QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY (docs/forgetting.md)."""
+    stays in the data directory, no row of it in a database. First it is shown, and you are asked. Backups that were
+    made before keep it; so that a restore forgets it again, set QUESTBOOK_FORGOTTEN and QUESTBOOK_FORGOTTEN_KEY
+    (docs/forgetting.md)."""
     short = "forget words, a campaign, or everything of a player"
     forget = _command(commands, "forget", "terminal.forget:forget", short, does)
     _add(forget, "what WHAT", "words; case does not count", nargs="?")

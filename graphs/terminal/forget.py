@@ -52,7 +52,7 @@ async def forget_campaign(game: Game, *, yes: bool = False) -> str:
     typed = await _remove_typed(game.home, forgetting, [game.context.campaign])
     removal = await forgetting.forget_campaign()
     await game.home.forget_lock(game.thread_id)
-    return _removed(removal, typed, campaign)
+    return _removed(game.home, removal, typed, campaign)
 
 
 async def forget_player(game: Game, *, yes: bool = False) -> str:
@@ -74,7 +74,7 @@ async def forget_player(game: Game, *, yes: bool = False) -> str:
             await game.home.forget_lock(thread_id_of(user, name))
         if not await game.checkpointer.newest_of_threads():
             typed += await asyncio.to_thread(remove_typed, game.home.prompt_history, bool)
-        return _removed(removal, typed, player)
+        return _removed(game.home, removal, typed, player)
 
 
 async def _remove_typed(home: Home, forgetting: Forgetting, campaigns: Sequence[str]) -> int:
@@ -86,8 +86,9 @@ async def _remove_typed(home: Home, forgetting: Forgetting, campaigns: Sequence[
     return typed
 
 
-def _removed(removal: Removal, typed: int, what: str) -> str:
+def _removed(home: Home, removal: Removal, typed: int, what: str) -> str:
     if not (removal.threads or removal.items):
         return f"Nothing was kept of {what}."
     threads = f"Threads, with all their checkpoints: {removal.threads:,}"
-    return f"Forgotten: {what}. {threads}; memories and other items: {removal.items:,}; typed lines: {typed:,}."
+    items = f"memories and other items: {removal.items:,}; typed lines: {typed:,}."
+    return f"Forgotten: {what}. {threads}; {items} {home.out_of_reach}".strip()
