@@ -366,7 +366,11 @@ async def test_what_lets_us_connect_but_has_no_database_behind_it_is_not_asked_w
         monkeypatch.setattr(postgres_home, "_check", fail)
         with pytest.raises(PoolTimeout, match="no connection that works within 3 seconds"):
             await pool.getconn(3.0)
-    assert pool.max_size < len(checked) <= pool.max_size + 4, "as many at once as may be broken, then one a second"
+        assert pool.max_size < len(checked) <= pool.max_size + 4, "as many at once as may be broken, then one a second"
+        async with asyncio.timeout(2.9):  # a probe waits three seconds
+            assert await postgres.problem() == "home"
+        monkeypatch.undo()
+        assert await postgres.problem() == ""
 
 
 END = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"

@@ -20,10 +20,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import PlainTextResponse
 from web_server import ROOT, Visitor, address_of, page_server, serving
 
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError, SettingsError
-from questbook.graphs.monitoring import endpoints, logs
+from questbook.graphs.local.file_home import FileHome
+from questbook.graphs.local.home import CampaignBusyError, HomeError
+from questbook.graphs.monitoring import endpoints, logs, metrics
 from questbook.graphs.monitoring.turns import MACHINES, TurnWatch
 from questbook.graphs.turn.node import SPEAKS
+from questbook.graphs.web.app import create_app
 
 WORD = "Zanzibar"
 """A word that people and models say, and that no log line may have."""
@@ -289,3 +293,23 @@ def test_a_wrong_setting_is_refused_by_name(monkeypatch):
 
 def test_the_machines_that_are_watched_are_those_of_the_server():
     assert set(json.loads((ROOT / "langgraph.json").read_text())["graphs"]) == set(MACHINES)
+
+
+async def test_a_message_that_is_refused_because_the_home_is_away_is_counted_and_logged(tmp_path, monkeypatch, caplog):
+    (tmp_path / "locks").mkdir()
+    app = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path))
+    counting = metrics.Failures(logging.WARNING)
+    logging.getLogger("questbook").addHandler(counting)
+    for error in (HomeError("The database was stopped."), CampaignBusyError("It is open elsewhere.")):
+
+        async def get(*_, error=error):
+            raise error
+
+        monkeypatch.setattr(app.state.page.pool, "get", get)
+        web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000")
+        answer = await web.get("/c/isle/")
+        assert (answer.status_code, str(error) in answer.text) == (409, True)
+    logging.getLogger("questbook").removeHandler(counting)
+    assert [record.getMessage() for record in caplog.records] == ["GET /c/isle/: The database was stopped."]
+    assert b'questbook_failures_total{kind="HomeError",where="graphs.web.app"} 1.0' in metrics.render()
+    assert b'kind="CampaignBusyError"' not in metrics.render()

@@ -44,8 +44,9 @@ class Failures(logging.Handler):
     """Counts warnings and errors of ours: each says that something failed, and mostly that the turn went on."""
 
     def emit(self, record: logging.LogRecord) -> None:  # noqa: D102
-        kind = record.exc_info[0] if record.exc_info else None
-        FAILURES.labels(record.name.removeprefix("questbook."), kind.__name__ if kind else record.levelname).inc()
+        error = record.exc_info[0] if record.exc_info else None
+        kind = error.__name__ if error else getattr(record, "kind", record.levelname)
+        FAILURES.labels(record.name.removeprefix("questbook."), kind).inc()
 
 
 REGISTRY.register(_Canary())

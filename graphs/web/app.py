@@ -19,7 +19,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.identity.identity import TokenCheck
 from questbook.graphs.identity.sessions import Sessions
-from questbook.graphs.local.home import CampaignBusyError, Home
+from questbook.graphs.local.home import CampaignBusyError, Home, HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
@@ -96,8 +96,11 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
     answer = _problem(request, " ".join(shorten(problems)), 409)
-    if isinstance(error, CampaignBusyError) and error.holder:
-        answer.headers["questbook-held-by"] = error.holder  # for a proxy
+    if isinstance(error, CampaignBusyError):
+        if error.holder:
+            answer.headers["questbook-held-by"] = error.holder  # for a proxy
+    elif isinstance(error, HomeError | StoreError):  # who runs the server should see this, too
+        _log.warning("%s %s: %s", request.method, request.url.path, error, extra={"kind": type(error).__name__})
     return answer
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import ipaddress
 import os
 import socket
@@ -10,6 +11,7 @@ import webbrowser
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +58,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         )
     try:
         import uvicorn  # noqa: F401 (whether it is there)
+        from starlette.concurrency import run_in_threadpool
 
         from questbook.graphs.web.app import create_app
     except ImportError as error:
@@ -67,6 +70,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
         raise ServerError(f"{problem} Take another: --port 8001.") from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, tokens=tokens, developer=flags.developer))
     await asyncio.to_thread(_watch, app.state.page)
+    await run_in_threadpool(_load, app.state.page)
     await app.state.page.home.check()  # what cannot be used is refused before anything is said
 
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
@@ -76,6 +80,16 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     if not flags.no_browser:
         webbrowser.open(address)
     await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
+
+
+def _load(page: "AppState") -> None:
+    """Load what the first page and the first turns need: else who comes first holds up all others."""
+    for machine in ("dungeon_master", "companion"):
+        import_module(f"questbook.graphs.{machine}.graph")
+    for name in page.templates.list_templates(extensions=["html"]):
+        page.templates.get_template(name)
+    gc.collect()
+    gc.freeze()  # what is loaded stays: the collector takes a fifth of a second to look through it
 
 
 def _watch(page: "AppState") -> None:
