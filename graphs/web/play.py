@@ -90,9 +90,10 @@ async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None
             await campaign.play(campaign.game.edit(text), text)
 
 
-async def rewrite(_: Request, campaign: OpenCampaign, form: FormData) -> None:
-    """Put a person's words in the place of the last reply."""
+async def rewrite(request: Request, campaign: OpenCampaign, form: FormData) -> None:
+    """Put a person's words in the place of the last reply; its notes are made again, so it counts as a turn."""
     if text := str(form.get("text", "")).strip():
+        await _check_quotas(request, campaign)
         async with campaign.change(is_same_line=True):
             await _check_turn(campaign, form)
             if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
