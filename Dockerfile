@@ -8,7 +8,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY questbook/__init__.py questbook/
 RUN python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
     extras = project['optional-dependencies']; \
-    print(*project['dependencies'], *(line for name in ('web', 'ops', 'otel', 'postgres', 'lore', 'minilm') for line in extras[name]), sep='\n')" \
+    print(*project['dependencies'], *(line for name in ('web', 'identity', 'ops', 'otel', 'postgres', 'lore', 'minilm') for line in extras[name]), sep='\n')" \
     > requirements.txt \
     && /opt/questbook/bin/pip install --no-cache-dir -c constraints.txt -r requirements.txt
 COPY questbook/ questbook/
@@ -18,7 +18,9 @@ COPY graphs/ graphs/
 RUN /opt/questbook/bin/pip install --no-cache-dir -c constraints.txt --no-deps .
 
 FROM python:3.13.9-slim-bookworm
-RUN groupadd --gid 10001 questbook && useradd --uid 10001 --gid 10001 --home-dir /data --create-home questbook
+# A new volume at /forgotten is as this directory: whoever runs the image can write there.
+RUN groupadd --gid 10001 questbook && useradd --uid 10001 --gid 10001 --home-dir /data --create-home questbook \
+    && install -d -m 700 -o 10001 -g 10001 /forgotten
 COPY --from=build /opt/questbook /opt/questbook
 ENV PATH=/opt/questbook/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 QUESTBOOK_HOME=/data QUESTBOOK_LOG=json
 USER 10001:10001

@@ -136,13 +136,18 @@ def shows(path: str, show: Callable[[Request, OpenCampaign], Awaitable[Response]
 
 
 def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> Route:
-    """Return the route of what a form does with a campaign (`campaign_of`); where that returns nothing, 204 does."""
+    """Return the route of what a form does with a campaign (`campaign_of`); where that returns nothing, 204 does.
+
+    HEAD does nothing but open it: by that a proxy finds the process that holds it, before it sends a form on.
+    """
 
     async def endpoint(request: Request) -> Response:
         campaign = await campaign_of(request, own=own)
+        if request.method == "HEAD":
+            return Response(status_code=204)
         return await act(request, campaign, await request.form()) or Response(status_code=204)
 
-    return Route(path, endpoint, methods=["GET", "POST"] if also_get else ["POST"])
+    return Route(path, endpoint, methods=["GET", "POST"] if also_get else ["HEAD", "POST"])
 
 
 async def check_kept(request: Request, *, is_new: bool = False) -> None:

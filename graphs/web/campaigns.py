@@ -174,6 +174,8 @@ async def export(request: Request, campaign: OpenCampaign) -> Response:
 async def bring_lore(request: Request) -> Response:
     """Add files to the campaign's lore."""
     campaign = await campaign_of(request, own=True)
+    if request.method == "HEAD":  # as `acts`
+        return Response(status_code=204)
     await check_kept(request)
     lines: list[str] = []
     async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
@@ -210,7 +212,7 @@ OF_ONE = [
     acts("/put-away", put_away_or_back, own=True),
     acts("/rename", rename, own=True),
     shows("/export", export, own=True),
-    Route("/lore", bring_lore, methods=["POST"]),
+    Route("/lore", bring_lore, methods=["HEAD", "POST"]),
     acts("/lore/remove", drop_lore, own=True),
 ]
 
