@@ -17,6 +17,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from postgres import execute, migrated_database
 from scripted import call, say
+from statements import Statements
 from stored_bytes import opened
 from test_local_checkpointer import AT, LONG, app_on
 
@@ -260,6 +261,44 @@ async def test_a_task_s_writes_stay_as_they_were_first_and_its_questions_and_err
         await saver.aput_writes(here, writes, "task")
     pending = [(channel, value) for _, channel, value in (await saver.aget_tuple(here)).pending_writes]
     assert sorted(pending) == [("__error__", "g"), ("__interrupt__", "f"), ("lines", "a"), ("page", "b")]
+
+
+def later(checkpoint):
+    return empty_checkpoint() | {"id": f"2{checkpoint['id'][1:]}"}
+
+
+async def test_a_checkpoint_takes_along_what_the_step_before_it_wrote(home):
+    statements = Statements(home.url)
+    async with home.open_checkpointer() as saver:
+        here = await saver.aput(AT, first := empty_checkpoint(), {}, {})
+        statements.take()
+        writes = [saver.aput_writes(here, [("lines", name)], name) for name in "ab"]
+        await asyncio.gather(*writes, saver.aput(here, later(first), {}, {}))
+        assert len(statements.take()) == 1, "both are saved, or neither"
+        assert (await saver.aget_tuple(here)).pending_writes == [("a", "lines", "a"), ("b", "lines", "b")]
+        await saver.aput_writes(here, [("lines", "c")], "c")
+        assert len((await saver.aget_tuple(here)).pending_writes) == 3, "without a checkpoint after it"
+
+
+async def test_what_a_step_wrote_is_saved_though_the_checkpoint_after_it_is_refused(saver):
+    here = await saver.aput(AT, first := empty_checkpoint(), {}, {})
+    refused = later(first) | {"channel_versions": {"a\0b": "1"}}
+    write = saver.aput_writes(here, [("lines", "a")], "task")
+    done = await asyncio.gather(write, saver.aput(here, refused, {}, {}), return_exceptions=True)
+    assert [type(one) for one in done] == [type(None), HomeError]
+    saved = await saver.aget_tuple(AT)
+    assert (saved.checkpoint["id"], saved.pending_writes) == (first["id"], [("task", "lines", "a")])
+
+
+async def test_of_writes_of_one_task_at_once_the_first_counts_and_one_that_is_cancelled_hinders_none(saver):
+    here = await saver.aput(AT, first := empty_checkpoint(), {}, {})
+    cancelled = asyncio.create_task(saver.aput_writes(here, [("lines", "no")], "task"))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    writes = [saver.aput_writes(here, [("lines", name)], "task") for name in "abc"]
+    async with asyncio.timeout(30):
+        await asyncio.gather(*writes, saver.aput(here, later(first), {}, {}))
+    assert (await saver.aget_tuple(here)).pending_writes == [("task", "lines", "a")]
 
 
 async def test_a_question_waits_and_is_answered_in_another_process_s_saver(home, saver):

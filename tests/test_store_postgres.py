@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 from postgres import end_sessions, execute, migrated_database
+from statements import Statements
 from stores import keys
 from test_store_filters import WRONG
 
@@ -305,6 +306,32 @@ async def test_operations_of_all_kinds_go_together(store):
     assert (keys(done[2]), keys(done[4]), done[5], done[6]) == (["k000", "k001"], ["k001"], [space], None)
     assert await found(store) == ["k001", "k2"]
     assert execute(store_url(store), "SELECT count(*) FROM store_vectors") == [(2,)]
+
+
+async def test_a_batch_is_one_statement_that_reads_and_one_that_writes(home):
+    statements, spaces = Statements(home.url), [("ann", "isle"), ("bob",)]
+    async with home.open_store("hash") as store:
+        statements.take()
+        await store.abatch([PutOp(space, "k", {"text": f"heron of {space[0]}"}) for space in spaces])
+        assert len(statements.take()) == 1, "items and vectors"
+        ops = [GetOp(spaces[0], "k"), SearchOp(("ann",)), GetOp(spaces[1], "k"), SearchOp(("bob",), query="heron")]
+        done = await store.abatch([*ops, PutOp(spaces[0], "k", None), PutOp(spaces[1], "new", {"text": "gull"})])
+        assert [one.value["text"] for one in (done[0], *done[1], done[2], *done[3])] == [
+            "heron of ann", "heron of ann", "heron of bob", "heron of bob",
+        ]  # fmt: skip
+        assert len(statements.take()) == 2
+        assert [await found(store, space=space) for space in spaces] == [[], ["k", "new"]]
+
+
+@pytest.mark.parametrize("last", [{"text": "heron"}, {"text": "a\0b"}])
+async def test_more_than_one_statement_can_take_is_written_as_a_whole(store, last):
+    ops = [PutOp(("ann", "isle"), f"k{number}", {"text": "heron"}) for number in range(9_000)]
+    try:
+        await store.abatch([*ops, PutOp(("ann", "isle"), "last", last)])
+    except StoreUnavailableError:
+        assert execute(store_url(store), "SELECT count(*) FROM store") == [(0,)]
+    else:
+        assert execute(store_url(store), "SELECT count(*) FROM store_vectors") == [(9_001,)]
 
 
 # Errors.

@@ -1,5 +1,6 @@
 """What traces tell of a turn: recall as the run of a retriever, each graph by its name; what is left without texts."""
 
+import gzip
 import json
 import sys
 import threading
@@ -14,6 +15,7 @@ from langgraph.constants import TAG_HIDDEN
 from langgraph.graph import START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from langsmith import Client
+from postgres import execute, migrated_database
 from program import start_process
 
 from questbook.graphs.agent import TeamState, as_node
@@ -22,6 +24,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.local.homes import home_at
 from questbook.memory.tracing import traced
 
 FILES = ("checkpoints", "memory")
@@ -110,6 +114,48 @@ def test_two_variables_send_the_turns_of_the_terminal_to_langsmith(tmp_path):
     assert {sent.get("session_name") for _, sent in runs} - {None} == {"isle"}
 
 
+class _Collector(BaseHTTPRequestHandler):
+    """A collector of OTLP over HTTP: it keeps each span's scope and name."""
+
+    asked: set
+    spans: set
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+    def do_POST(self):
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.asked.add(self.path)
+        if self.path == "/v1/traces":
+            body = gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body
+            for sent in ExportTraceServiceRequest.FromString(body).resource_spans:
+                self.spans.update((scope.scope.name, span.name) for scope in sent.scope_spans for span in scope.spans)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.mark.slow
+def test_four_variables_send_turns_recall_and_sql_of_the_terminal_to_a_collector_alone(tmp_path):
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs the extra `otel`")
+    _Collector.asked, _Collector.spans = set(), set()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    place = f"http://127.0.0.1:{server.server_port}"
+    langsmith = {f"LANGSMITH_{name}": "true" for name in ("TRACING", "OTEL_ENABLED", "OTEL_ONLY")}
+    variables = langsmith | {"LANGSMITH_ENDPOINT": place, "OTEL_EXPORTER_OTLP_ENDPOINT": place}
+    words = f"{MIRA}\nI look around.\nI wait.\n"
+    run = start_process(tmp_path / "home", "play", words=words, **variables)
+    server.shutdown()
+    assert run.returncode == 0, run.stderr.decode()
+    ours = {name for scope, name in _Collector.spans if scope == "questbook"}
+    assert ours == {"questbook.recall", "questbook.sql.read", "questbook.sql.write"}
+    assert {"run_quest", "remember"} <= {name for scope, name in _Collector.spans if scope != "questbook"}
+    assert _Collector.asked == {"/v1/traces"}, "LangSmith itself gets nothing"
+
+
 class Seen(AsyncCallbackHandler):
     def __init__(self):
         self.questions, self.documents = [], []
@@ -176,21 +222,46 @@ def questbook_spans(memory):
     return [span for span in memory.get_finished_spans() if span.instrumentation_scope.name == "questbook"]
 
 
-async def test_recall_and_sql_are_spans_without_a_word_of_what_was_said(spans, tmp_path):
+async def play(home):
     context = Context.of(None, user="quimby", campaign="isle", buffer="turns", buffer_turns=0)
-    async with open_game(context, FileHome(tmp_path)) as game:
+    async with open_game(context, home) as game:
         for words in (MIRA, "I look for the Zanzibar lamp.", "I wait.", "Where is the Zanzibar lamp?"):
             async for _ in game.send(words):
                 pass
         await game.finish()
-    found = questbook_spans(spans)
+
+
+def check_sql(found, databases):
+    """Check that SQL is read and written in these databases, that recall reads, and that no word is told."""
     [recall, *_] = [span for span in found if span.name == "questbook.recall" and span.attributes["recalled"]]
     below = {span.name for span in found if span.parent and span.parent.span_id == recall.context.span_id}
     assert below == {"questbook.sql.read"}, "what a recall reads is below it"
     places = {(span.name, span.attributes.get("db.namespace")) for span in found} - {("questbook.recall", None)}
-    assert places == {(f"questbook.sql.{way}", f"{file}.db") for way in ("read", "write") for file in FILES}
+    assert places == {(f"questbook.sql.{way}", name) for way in ("read", "write") for name in databases}
     text = "".join(span.to_json() for span in found)
     assert not [word for word in ("Zanzibar", "Mira", "lamp", "quimby", "isle") if word in text]
+
+
+async def test_recall_and_sql_are_spans_without_a_word_of_what_was_said(spans, tmp_path):
+    await play(FileHome(tmp_path))
+    check_sql(questbook_spans(spans), [f"{file}.db" for file in FILES])
+
+
+@pytest.mark.slow
+async def test_statements_of_postgresql_are_spans_too(spans, tmp_path):
+    url = migrated_database()
+    home, [(database,)] = home_at(url, str(tmp_path)), execute(url, "SELECT current_database()")
+    await play(home)
+    found = questbook_spans(spans)
+    check_sql(found, [database])
+    assert {span.attributes["db.system.name"] for span in found if ".sql." in span.name} == {"postgresql"}
+    spans.clear()
+    execute(url, "ALTER TABLE store RENAME TO away")
+    with pytest.raises(HomeError):
+        await home.list_keys(("quimby",))
+    [failed] = [span for span in questbook_spans(spans) if not span.status.is_ok and "error.type" in span.attributes]
+    assert (failed.name, failed.attributes["error.type"]) == ("questbook.sql.read", "UndefinedTable")
+    assert "quimby" not in failed.to_json()
 
 
 async def test_an_error_in_a_span_is_its_class_without_its_message(spans):

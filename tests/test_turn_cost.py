@@ -17,6 +17,8 @@ from langgraph.store.memory import InMemoryStore
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
+from postgres import migrated_database
+from statements import Statements
 from tables import Tables
 
 import questbook.graphs.models.chat_models
@@ -25,6 +27,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import FACT_WORDS
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Machine
@@ -39,6 +42,10 @@ from questbook.notebooks import StateNotebook
 
 BATCHES = 18
 """Batches of the store in a turn with memories, notes and two facts; 34 when this was written."""
+STATEMENTS = 30
+"""Statements of PostgreSQL in a turn of the same; 43 when this was written."""
+REFLECTING = 42
+"""The same in a turn that ends with a reflection, one of some 24; 63 when this was written."""
 READS = 7
 """Times that the whole state is read and checked in a turn without dice and summary: four nodes, three edges."""
 
@@ -69,6 +76,26 @@ async def test_a_turn_asks_the_store_and_reads_the_state_so_many_times(tmp_path,
             counts.append((batches.calls, reads.calls))
     assert 12 < max(asked for asked, _ in counts) <= BATCHES, "each has its way to a thread and back"
     assert min(read for _, read in counts[1:]) == READS, "by pydantic"
+
+
+@pytest.mark.slow
+async def test_a_turn_on_postgresql_makes_at_most_30_statements(tmp_path, monkeypatch):
+    """As the server counts them, default settings; `-s` prints them."""
+    model, url = Tables(), migrated_database()
+    monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", lambda *_, **__: model)
+    statements, counts = Statements(url), {"reflecting": [], "others": []}
+    async with open_game(Context(model="tables", user="u", campaign="c", seed=1), home_at(url, str(tmp_path))) as game:
+        for turn in range(1, 41):
+            model.turn[0], asked = turn, len(model.jobs)
+            statements.take()
+            async for _ in game.send(model.tale.player(turn)):
+                pass
+            assert not await game.wait_for_upkeep(60)
+            counts["reflecting" if "Questions" in model.jobs[asked:] else "others"].append(len(statements.take()))
+    print(f"\nstatements of PostgreSQL in each of 40 turns: {counts}")
+    assert 15 < max(counts["others"]) <= STATEMENTS, "each is a way to the server and back"
+    assert len(counts["reflecting"]) == 1
+    assert max(counts["reflecting"]) <= REFLECTING
 
 
 async def test_reads_of_one_moment_are_one_batch_and_those_that_follow_another():

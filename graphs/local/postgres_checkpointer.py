@@ -4,6 +4,7 @@
 blobs of a channel of their own, by digest, in the same thread and namespace. Everything else is as LangGraph has it.
 """
 
+import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -53,7 +54,7 @@ _SELECT = SELECT_SQL.replace(
     ) as parts""",  # noqa: S608 (only names of ours)
 )
 _PUT = """
-WITH blobs AS (
+WITH {held}blobs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
     SELECT %s, %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])
     ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
@@ -129,6 +130,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
     def __init__(self, conn: Any, *, serde: Any = None, name: str = "database") -> None:
         super().__init__(conn, serde=serde)
         self.name = name
+        self._held: dict[tuple[str, ...], tuple[str, Sequence[Any], asyncio.Future[bool]]] = {}  # writes, by task
         self._parts: tuple[tuple[str, str, str], frozenset[str]] | None = None  # digests of a checkpoint's messages
 
     async def setup(self) -> None:
@@ -180,7 +182,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         metadata: base.CheckpointMetadata,
         new_versions: base.ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, as `Checkpointer.aput` does."""
+        """Save a checkpoint, as `Checkpointer.aput` does, and with it what the step before it wrote."""
         place, parent = place_of(config), base.get_checkpoint_id(config)
         notes: JSON = {**base.get_serializable_checkpoint_metadata(config, metadata)}
         notes.pop(OWNER, None)
@@ -201,7 +203,17 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         rows += [(PART, digest, *self.serde.dumps_typed(listed[digest])) for digest in new]
         own = {**checkpoint, "channel_values": inline}
         columns = list(map(list, zip(*rows, strict=True))) or [[], [], [], []]
-        await self.rows(_PUT, *place, *columns, *place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
+        row = (*place, checkpoint["id"], parent, Jsonb(own), Jsonb(notes))
+        held, saved = [self._held.pop(task) for task in [*self._held] if task[:2] == place], False
+        named = "".join(f"held{number} AS ({statement}), " for number, (statement, *_) in enumerate(held))
+        before = [value for _, each, _ in held for value in each]
+        try:  # all in one statement, so that all or nothing is saved
+            await self.rows(_PUT.format(held=named), *before, *place, *columns, *row)
+            saved = True
+        finally:
+            for *_, is_saved in held:
+                if not is_saved.done():  # else its caller was cancelled
+                    is_saved.set_result(saved)
         self._parts = (*place, checkpoint["id"]), frozenset(listed) if MESSAGES in new_versions else known
         return config_of(place, checkpoint["id"])
 
@@ -217,7 +229,21 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         columns = zip(*((base.WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
         does = _AGAIN if all(channel in base.WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
         task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
-        await self.rows(_PUT_WRITES + does, *task, *map(list, columns))
+        while task in self._held:  # what a task wrote first counts
+            async with self.lock:
+                await asyncio.sleep(0)
+        is_saved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._held[task] = held = _PUT_WRITES + does, (*task, *map(list, columns)), is_saved
+        try:
+            async with self.lock:  # LangGraph asks for the checkpoint when the one before is saved,
+                pass
+            for _ in range(4):  # and the step has ended: some ticks later
+                await asyncio.sleep(0)
+        finally:
+            if is_held := self._held.get(task) is held:
+                del self._held[task]
+        if is_held or not await is_saved:
+            await self.rows(held[0], *held[1])
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""

@@ -6,6 +6,7 @@ statement another session, and the lock with it.
 """
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from weakref import WeakKeyDictionary
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import TTLConfig
 from langgraph.store.postgres.base import PostgresIndexConfig
-from psycopg import AsyncConnection, Error, ProgrammingError, connect
+from psycopg import AsyncConnection, AsyncCursor, Error, ProgrammingError, connect
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -35,6 +36,7 @@ from questbook.memory.embeddings.loading import choose_embeddings
 from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store import postgres_store
 from questbook.memory.timeline.namespaces import escape_label
+from questbook.memory.tracing import traced
 from questbook.types import JSON
 
 SCHEMA = 1
@@ -62,6 +64,7 @@ sizes AS (
 SELECT coalesce(sum(size), 0) AS size FROM sizes
 """
 _WAIT = 0.1  # seconds between two tries for a lock
+_ANSWERS = 2.0  # seconds in which a database that can be used answers a probe
 
 
 class PostgresHome:
@@ -131,8 +134,9 @@ class PostgresHome:
 
     async def problem(self) -> str:  # noqa: D102
         try:
-            await self._rows("SELECT 1")
-        except HomeError:
+            async with asyncio.timeout(_ANSWERS):  # the pool itself waits longer for a connection
+                await self._rows("SELECT 1")
+        except (HomeError, TimeoutError):
             return "home"
         return ""
 
@@ -238,7 +242,7 @@ class PostgresHome:
         options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
         pool = _Pool(
             self.url, min_size=1, max_size=_POOL, open=False, reset=_note_use,
-            kwargs=options | session_options(), timeout=_PATIENCE,
+            kwargs=options | session_options() | {"cursor_factory": _TracedCursor}, timeout=_PATIENCE,
         )  # fmt: skip
         with explained(self.name):
             async with await self._connect() as connection:  # it says at once why it cannot
@@ -346,6 +350,13 @@ class _Pool(AsyncConnectionPool[Any]):
                 broken += 1  # more than there were: what lets us connect, such as a proxy, has no database behind it
                 await asyncio.sleep(1.0 if broken > self.max_size else 0.0)
         raise PoolTimeout(f"no connection that works within {seconds:g} seconds")
+
+
+class _TracedCursor(AsyncCursor[Any]):
+    async def execute(self, query: Any, params: Any = None, **named: Any) -> Any:
+        name = "sql.write" if re.search(r"\b(INSERT|UPDATE|DELETE)\b", str(query)) else "sql.read"
+        with traced(name, db__system__name="postgresql", db__namespace=self.connection.info.dbname):
+            return await super().execute(query, params, **named)
 
 
 async def _check(connection: Any) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import GetOp, Item, Op, PutOp, Result, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres import AsyncPostgresStore
 from langgraph.store.postgres.base import (
     PLACEHOLDER,
@@ -87,7 +87,7 @@ WHERE {where} ORDER BY store.created_at, store.key LIMIT %s OFFSET %s
 """
 _PART = "SELECT {number} AS number, row_number() OVER () AS place, each.* FROM ({search}) AS each"
 _GET = """
-SELECT prefix, key, value, created_at, updated_at FROM store
+SELECT prefix, key, value, created_at, updated_at, NULL::float AS score FROM store
 JOIN unnest(%s::text[], %s::text[]) AS wanted (prefix, key) USING (prefix, key)
 """
 _REFRESHED = """
@@ -125,36 +125,54 @@ class HybridPostgresStore(AsyncPostgresStore):
             reason = " ".join(str(error).split()) or type(error).__name__
             raise StoreUnavailableError(f"The memories in PostgreSQL cannot be {does}: {reason:.300}.") from error
 
-    async def _batch_get_ops(self, get_ops: Sequence[tuple[int, GetOp]], results: list[Result], cur: Any) -> None:
-        if self.ttl_config:
-            await super()._batch_get_ops(get_ops, results, cur)
-            return
-        places = [(".".join(op.namespace), op.key) for _, op in get_ops]
-        await cur.execute(_GET, list(map(list, zip(*places, strict=True))))
-        rows = {(row["prefix"], row["key"]): row for row in await cur.fetchall()}
-        for (number, op), place in zip(get_ops, places, strict=True):
-            results[number] = _row_to_item(op.namespace, rows[place]) if place in rows else None
+    async def _execute_batch(self, grouped_ops: Any, results: list[Result], conn: Any = None) -> None:  # noqa: ARG002
+        """Execute a batch by one statement that reads and one that writes; no pipeline is needed for those."""
+        gets, searches, lists, puts = (grouped_ops.get(kind, []) for kind in (GetOp, SearchOp, ListNamespacesOp, PutOp))
+        async with self._cursor() as cur:
+            if self.ttl_config:  # what refreshes is no part of a statement
+                await self._batch_get_ops(gets, results, cur)
+                await self._batch_search_ops(searches, results, cur)
+            elif gets or searches:
+                await self._read(gets, searches, results, cur)
+            await self._batch_list_namespaces_ops(lists, results, cur)
+            if puts:
+                await self._batch_put_ops(puts, cur)
 
-    async def _batch_search_ops(
-        self, search_ops: Sequence[tuple[int, SearchOp]], results: list[Result], cur: Any
-    ) -> None:
-        if self.ttl_config:  # what refreshes is no part of a statement
-            await super()._batch_search_ops(search_ops, results, cur)
-            return
-        queries, embedded = self._prepare_batch_search_queries(search_ops)
+    async def _read(self, gets: Any, searches: Any, results: list[Result], cur: Any) -> None:
+        queries, embedded = self._prepare_batch_search_queries(searches)
         texts = list(dict.fromkeys(text for _, text in embedded))
         made = await self.embeddings.aembed_documents(texts) if self.embeddings and texts else []
         vectors = {number: made[texts.index(text)] for number, text in embedded}
+        places = [(".".join(op.namespace), op.key) for _, op in gets]
+        queries += [(_GET, list(map(list, zip(*places, strict=True))))] if gets else []
         values = [
             vectors[n] if each is PLACEHOLDER else each for n, (_, each_of) in enumerate(queries) for each in each_of
         ]
         parts = [_PART.format(number=number, search=search) for number, (search, _) in enumerate(queries)]
         await cur.execute(" UNION ALL ".join(parts) + " ORDER BY number, place", values)
-        items: list[list[Item]] = [[] for _ in queries]
+        rows: list[list[Any]] = [[] for _ in queries]
         for row in await cur.fetchall():
-            items[row["number"]].append(_row_to_search_item(tuple(row["prefix"].split(".")), row))
-        for (number, _), several in zip(search_ops, items, strict=True):
-            results[number] = several
+            rows[row["number"]].append(row)
+        for (number, _), found in zip(searches, rows, strict=False):
+            results[number] = [_row_to_search_item(tuple(row["prefix"].split(".")), row) for row in found]
+        items = {(row["prefix"], row["key"]): row for row in rows[-1]}
+        for (number, op), place in zip(gets, places, strict=True):
+            results[number] = _row_to_item(op.namespace, items[place]) if place in items else None
+
+    async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Any) -> None:
+        statements, embedded = self._prepare_batch_PUT_queries(put_ops)
+        if embedded and self.embeddings:
+            vectors = await self.embeddings.aembed_documents([row[-1] for row in embedded[1]])
+            values = [value for row, vector in zip(embedded[1], vectors, strict=True) for value in (*row[:-1], vector)]
+            statements.append((embedded[0], values))
+        named = ", ".join(f"write{number} AS ({statement})" for number, (statement, _) in enumerate(statements))
+        together = (f"WITH {named} SELECT", [value for _, values in statements for value in values])
+        if len(together[1]) < 2**16:  # PostgreSQL takes no more values in a statement
+            await cur.execute(*together)
+            return
+        async with cur.connection.transaction():
+            for statement in statements:
+                await cur.execute(*statement)
 
     def _prepare_batch_PUT_queries(self, put_ops: Sequence[tuple[int, PutOp]]) -> Any:  # noqa: N802 (LangGraph's name)
         queries, embedded = super()._prepare_batch_PUT_queries(put_ops)
