@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
 
 import pytest
 from beside import start_beside
@@ -13,6 +14,8 @@ from program import questbook
 from test_local_checkpointer import State
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.retract import retract
+from questbook.graphs.forgetting.forget import forget
 from questbook.graphs.local.copying import CopyError, copy_home
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, hold_campaign
@@ -91,7 +94,7 @@ async def test_all_is_the_same_there_and_a_second_time_nothing_is_written(homes)
     assert (first.records, first.written) == (len(before[1]), len(before[0]) + len(before[1]))
     counts = await rows(other)
     again = await copy(one, other)
-    assert again == first._replace(written=0)
+    assert again == replace(first, written=0)
     assert await rows(other) == counts
     async with opened(other) as game:
         await (await game.history()).go("3")
@@ -125,6 +128,147 @@ async def test_what_was_played_on_here_is_brought_and_what_was_played_on_in_both
     ):
         await copy(one, other)
     assert await kept(other) == before
+
+
+async def forget_words(home):
+    async with home.open_checkpointer() as saver, home.open_store() as store:
+        threads = [thread_id_of("ann", "isle")]
+        await forget(store, "ann", "isle", words="Maren Holt", checkpointer=saver, threads=threads)
+
+
+async def change(home, how):
+    if how == "forget":
+        return await forget_words(home)
+    async with opened(home) as game:
+        if how == "retract":
+            await retract(await game.load(), game.config, game.context, 2)
+        else:
+            await (await game.history()).write(CHANGES[how])
+    return None
+
+
+CHANGES = {"wish": {"note": {"text": "slowly", "through": 5}}, "edit": {"character": {"name": "Oda"}}}
+
+
+@pytest.mark.parametrize("how", ["wish", "edit", "retract", "forget"])
+async def test_what_has_changed_here_is_brought_and_what_has_changed_there_is_refused(homes, how):
+    one, other = homes
+    async with opened(one) as game:
+        await say(game, MIRA, "I sneak past Maren Holt", "look around")
+    await copy(one, other)
+    await change(one, how)
+    assert await kept(one) != await kept(other)
+    assert (await copy(one, other)).written
+    assert await kept(other) == await kept(one)
+    assert (await copy(one, other)).written == 0
+    await change(other, "edit" if how == "retract" else how)
+    if how == "forget":  # it is gone in both
+        assert await kept(other) == await kept(one)
+        return
+    before = await kept(other)
+    with pytest.raises(CopyError, match="was played on there or changed there"):
+        await copy(one, other)
+    assert await kept(other) == before
+
+
+async def test_words_that_were_forgotten_there_alone_do_not_come_back(homes):
+    one, other = homes
+    async with opened(one) as game:
+        await say(game, MIRA, "I sneak past Maren Holt")
+    await copy(one, other)
+    await forget_words(other)
+    before = await kept(other)
+    with pytest.raises(CopyError, match=r"was played on there or changed there, or pruned here.*copy again"):
+        await copy(one, other)
+    assert await kept(other) == before
+    assert "Maren Holt" not in str(before)
+
+
+async def test_what_a_task_wrote_there_alone_is_refused(homes):
+    one, other = homes
+    async with opened(one) as game:
+        await say(game, MIRA)
+    await copy(one, other)
+    for home, channel in ((one, "here"), (other, "there")):
+        async with home.open_checkpointer() as saver:
+            last = await saver.aget_tuple({"configurable": {"thread_id": thread_id_of("ann", "isle")}})
+            await saver.aput_writes(last.config, [("note", channel)], channel)
+    with pytest.raises(CopyError, match="changed there"):
+        await copy(one, other)
+
+
+async def test_what_only_the_other_home_has_is_named(homes):
+    one, other = homes
+    for campaign in ("isle", "reef"):
+        async with opened(one, campaign) as game:
+            await say(game, MIRA)
+    await copy(one, other)
+    async with one.open_checkpointer() as saver, one.open_store() as store:
+        await forget(store, "ann", "reef", checkpointer=saver, threads=[thread_id_of("ann", "reef")])
+        fact = (await store.asearch(("ann", "isle", "exchanges"), limit=1))[0]
+        await store.adelete(fact.namespace, fact.key)
+    before = await kept(other)
+    thread = thread_id_of("ann", "reef")
+    with pytest.raises(
+        CopyError, match=rf"^Only there, \d+ in all: thread {thread} of 'ann', record .*'ann/reef/.*forget it"
+    ):
+        await copy(one, other)
+    assert await kept(other) == before
+    async with other.open_checkpointer() as saver, other.open_store() as store:
+        await forget(store, "ann", "reef", checkpointer=saver, threads=[thread])
+        await store.aput(("bob", "player", "facts"), "k", {"text": "a heron"})
+    last = await copy(one, other)
+    assert (last.written, last.others) == (1, ["bob"]), "an earlier copy brought the exchange: it is removed"
+    before = await kept(other)
+    del before[1][("bob", "player", "facts"), "k"]
+    assert before == await kept(one)
+
+
+async def test_a_record_that_was_made_there_stays(homes):
+    one, other = homes
+    for key, home in (("k", one), ("l", other)):
+        async with home.open_store() as store:
+            await store.aput(("ann", "isle", "facts"), key, {"text": "a heron"})
+        with pytest.raises(CopyError) if key == "l" else nullcontext():
+            await copy(one, other)
+    with pytest.raises(CopyError, match=r"1 in all: record 'l' in 'ann/isle/facts'. Nothing was copied"):
+        await copy(one, other)
+    async with other.open_store() as store:
+        assert {item.key for item in await store.asearch(())} == {"k", "l"}
+        await store.adelete(("ann", "isle", "facts"), "l")
+        await store.aput(("ann", "isle", "facts"), "k", {"text": "a gull"})
+    with pytest.raises(CopyError, match="Record 'k' in 'ann/isle/facts' is not the same there"):
+        await copy(one, other)
+    async with one.open_store() as store:
+        await store.aput(("ann", "isle", "facts"), "k", {"text": "an owl"})
+    assert (await copy(one, other)).written == 1
+
+
+async def test_what_no_database_takes(tmp_path):
+    one, other = (new_home(kind, tmp_path / kind) for kind in ("files", "postgres"))
+    async with opened(one) as game:
+        await say(game, MIRA)
+    async with one.open_store() as store:
+        await store.aput(("ann", "isle", "facts"), "k", {"text": "a\0 heron", "\ud800": 1})
+        await store.aput(("ann", "isle", "facts"), "n", {"text": "a boat", "weights": [1.0, {"x": float("nan")}]})
+    with pytest.raises(CopyError, match=r"^Record 'n' in 'ann/isle/facts'.*nan.* as 'weights'.*Nothing was copied"):
+        await copy(one, other)
+    assert await kept(other) == ({}, {})
+    async with one.open_store() as store:
+        await store.adelete(("ann", "isle", "facts"), "n")
+    await copy(one, other)
+    assert await other.read_item(("ann", "isle", "facts"), "k") == {"text": "a heron", "": 1}
+    assert (await copy(one, other)).written == 0
+
+
+async def test_progress_is_said_within_a_thread(homes):
+    one, other = homes
+    async with opened(one) as game:
+        await say(game, MIRA)
+    count = len((await kept(one))[0])
+    async with aclosing(copy_home(one, other)) as reports:
+        within = [(done.checkpoints, done.written) async for done in reports if done.threads == 0]
+    assert {read for read, _ in within} == {written for _, written in within} == {*range(count + 1)}
 
 
 async def test_a_record_that_says_something_else_is_named_and_stays(homes):
@@ -256,7 +400,15 @@ def test_the_command_copies_and_says_how_much_and_refuses_the_same_place(tmp_pat
     assert "Written now: 0." in runs[1].stdout
     there = questbook(home, "play", words="/sheet\n/branches\n", QUESTBOOK_DATABASE=url)
     assert (there.returncode, "Mira" in there.stdout) == (0, True), there.stdout
-    empty = questbook(home, "copy", "--from", str(tmp_path / "new"), "--to", url)
-    assert (empty.returncode, "There is nothing in" in empty.stdout) == (0, True)
     same = questbook(home, "copy", "--from", url, "--to", url)
     assert (same.returncode, "are the same place" in same.stderr) == (2, True)
+
+
+def test_a_place_without_games_is_named_and_stays_as_it_is(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for place in ("typo", "empty"):
+        run = questbook(tmp_path / "home", "copy", "--from", str(tmp_path / place), "--to", str(tmp_path / "there"))
+        assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+        assert f"--from: {tmp_path / place} has no games" in run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert not [*(tmp_path / "empty").iterdir()]

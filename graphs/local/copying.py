@@ -1,4 +1,4 @@
-"""`copy_home`: all games of a home brought into another one, file to database or back, and compared at the end.
+"""`copy_home`: all games of a home brought into another one, file to database or back, and compared both ways.
 
 What is there already and the same is passed over, so a copy that was stopped goes on where it was. Secrets of the page
 and what was typed at a prompt stay where they are. Vectors are made again by the other home's embedder.
@@ -7,134 +7,203 @@ and what was typed at a prompt stay where they are. Vectors are made again by th
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchItem
 
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.local.checkpointer import config_of
 from questbook.graphs.local.home import Home
-from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer
-from questbook.memory.store.any_store import get_all, items_under, put_all
-from questbook.types import JSON
+from questbook.graphs.local.saved_game import OWNER
+from questbook.graphs.local.saved_game import HomeCheckpointer as _Saver
+from questbook.memory.store.any_store import get_all, put_all
+from questbook.memory.timeline.namespaces import read_label
+from questbook.types import storable
 
 _BATCH = 200  # records that are written together
 _SERDE = JsonPlusSerializer()
+_WORD = re.compile(r"\\.|(\w+)")  # in what `repr` returns; an escape is no word
+_MARKS = {"", "forgotten", "removed"}  # what `forget` leaves in the place of words
+_MOST_NAMED = 12  # in a message
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_Key: TypeAlias = tuple[str, str]  # namespace and id of a checkpoint
+_Place: TypeAlias = tuple[tuple[str, ...], str]  # namespace and key of a record
 
 
 class CopyError(QuestbookError):
     """A copy is not the same as what was copied; the message says where. What is there stays."""
 
 
-class CopyReport(NamedTuple):
+@dataclass
+class CopyReport:
     """How far a copy has come: so many of all `threads` and their checkpoints, and records."""
 
-    threads: int
-    of_threads: int
-    checkpoints: int
-    records: int
-    written: int  # checkpoints and records that were not there
+    threads: int = 0
+    of_threads: int = 0
+    checkpoints: int = 0
+    records: int = 0
+    written: int = 0  # checkpoints and records that were not there or older, and records that were removed there
+    others: Sequence[str] = ()  # users whom only the other home knows
 
 
 async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
-    """Copy every thread and record; yield after each thread and after some records, the whole at the end.
+    """Copy every thread and record; yield the report, always the same, after each checkpoint and some records.
 
-    Each campaign is held while it is copied. If someone plays on afterwards, a second copy brings what is new.
-    Where the other home says something else, that is a CopyError.
+    Each campaign is held while it is copied. If someone plays on afterwards, a second copy brings what has changed.
+    What was changed in the other home, or it alone has of a user whom both know, is a CopyError.
     """
-    done = CopyReport(0, 0, 0, 0, 0)
-    async with source.keep_open(), target.keep_open():
-        async with source.open_checkpointer() as theirs, target.open_checkpointer() as ours:
-            threads = [thread for thread, _ in await theirs.newest_of_threads()]
-            done = done._replace(of_threads=len(threads))
-            for thread in threads:
-                busy = f"Thread {thread} is being played: end that, and copy again."
-                async with source.hold(thread, busy), target.hold(thread, busy):
-                    copied, written = await _copy_thread(theirs, ours, thread)
-                threads_done, checkpoints = done.threads + 1, done.checkpoints + copied
-                done = done._replace(threads=threads_done, checkpoints=checkpoints, written=done.written + written)
-                yield done
-        async with source.open_store() as theirs_store, target.open_store() as ours_store:
-            async for batch in _batches(theirs_store):
-                written = await _copy_records(ours_store, batch)
-                done = done._replace(records=done.records + len(batch), written=done.written + written)
-                yield done
+    done, places = CopyReport(), set[_Place]()
+    async with (
+        source.keep_open(), target.keep_open(), source.open_checkpointer() as theirs,
+        target.open_checkpointer() as ours, source.open_store() as their_store, target.open_store() as our_store,
+    ):  # fmt: skip
+        async for batch in _batches(their_store):
+            places |= {_checked(item) for item in batch}
+            yield done
+        threads, there = dict(await theirs.newest_of_threads()), dict(await ours.newest_of_threads())
+        users = {read_label(path[0]) for path, _ in places} | {names.get("user") or "" for names in threads.values()}
+        alone = {thread: names.get("user") or "" for thread, names in there.items() if thread not in threads}
+        only = [f"thread {thread} of {user!r}" for thread, user in alone.items() if user in {*users, ""}]
+        gone, others = await _compare_back(our_store, places, users, only)
+        done.of_threads, done.others = len(threads), sorted({*alone.values(), *others} - users)
+        for thread in threads:
+            busy = f"Thread {thread} is being played: end that, and copy again."
+            async with source.hold(thread, busy), target.hold(thread, busy):
+                async for _ in _copy_thread(theirs, ours, thread, done):
+                    yield done
+            done.threads += 1
+        await put_all(our_store, [PutOp(item.namespace, item.key, None) for item in gone])
+        done.written += len(gone)
+        async for batch in _batches(their_store):
+            done.written += await _copy_records(our_store, batch)
+            done.records += len(batch)
+            yield done
+        yield done
 
 
-async def _copy_thread(theirs: HomeCheckpointer, ours: HomeCheckpointer, thread: str) -> tuple[int, int]:
-    """Copy a thread; return how many checkpoints it has, and how many were written."""
+async def _compare_back(
+    store: BaseStore, places: set[_Place], users: set[str], only: list[str]
+) -> tuple[list[SearchItem], set[str]]:
+    """Return the users' records that an earlier copy has brought and that are not here any more, and the other users.
+
+    What is younger than all of its campaign that was brought is a CopyError, as is what `only` names.
+    """
+    alone, brought, others = list[SearchItem](), dict[tuple[str, ...], datetime](), set[str]()
+    async for batch in _batches(store):
+        for item in batch:
+            campaign, user = item.namespace[:2], read_label(item.namespace[0])
+            if (item.namespace, item.key) in places:
+                brought[campaign] = max(brought.get(campaign, _NEVER), item.created_at)
+            elif user in users:
+                alone.append(item)
+            else:
+                others.add(user)
+    only += [_name(item) for item in alone if item.updated_at > brought.get(item.namespace[:2], _NEVER)]
+    if only:
+        problem = f"Only there, {len(only):,} in all: {', '.join(only[:_MOST_NAMED])}. Nothing was copied"
+        hint = "If it was forgotten here, forget it there; else bring it here first (questbook export, import)"
+        raise CopyError(f"{problem}. {hint}. Then copy again.")
+    return alone, others
+
+
+async def _copy_thread(theirs: _Saver, ours: _Saver, thread: str, done: CopyReport) -> AsyncIterator[None]:
+    """Copy a thread, as a whole if checkpoints there are older; yield after each that is read or written."""
     at: Any = {"configurable": {"thread_id": thread}}
-    tuples = sorted([saved async for saved in theirs.alist(at)], key=_key)
-    wanted, there = await asyncio.to_thread(_digest, tuples), {_key(saved) async for saved in ours.alist(at)}
-    if there - {_key(saved) for saved in tuples}:
-        problem = f"Thread {thread} was played on there: it has checkpoints that are not here."
-        raise CopyError(f"{problem} Nothing of it was copied. Delete it in one of both places, and copy again.")
-    versions = {_key(saved): saved.checkpoint["channel_versions"] for saved in tuples}
-    written = 0
-    for saved in tuples:
-        if _key(saved) in there:
-            continue
-        where: JSON = {"thread_id": thread, "checkpoint_ns": _key(saved)[0]}
-        parent = (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id")
-        before = versions.get((_key(saved)[0], parent or ""), {})
-        now = saved.checkpoint["channel_versions"]
-        changed = {name: version for name, version in now.items() if before.get(name) != version}
-        owner = saved.metadata.get(OWNER)
-        ours.log_in = (lambda owner=owner: owner) if owner else None  # which a checkpointer alone may write
-        config: Any = {"configurable": where | ({"checkpoint_id": parent} if parent else {})}
-        copied = await ours.aput(config, saved.checkpoint, saved.metadata, changed)
-        await ours.aput_all_writes(copied, saved.pending_writes or [])
-        written += 1
-    ours.log_in = None
-    there_now = sorted([saved async for saved in ours.alist(at)], key=_key)
-    if await asyncio.to_thread(_digest, there_now) != wanted:
+    wanted, known, versions = dict[_Key, bytes](), dict[_Key, bytes](), dict[_Key, dict[str, Any]]()
+    async for here in theirs.alist(at):
+        wanted[_key(here)] = await asyncio.to_thread(_digest, here)
+        versions[_key(here)] = here.checkpoint["channel_versions"]
+        done.checkpoints += 1
+        yield
+    async for there in ours.alist(at):
+        known[_key(there)] = await asyncio.to_thread(_digest, there)
+        is_same = known[_key(there)] == wanted.get(_key(there))
+        if not is_same and not [here async for here in theirs.alist(there.config) if _is_older(there, here)]:
+            problem = f"Thread {thread} was played on there or changed there, or pruned here. Nothing of it was copied"
+            raise CopyError(f"{problem}. Delete it in one of both places, and copy again.")
+        yield
+    if not known.items() <= wanted.items():
+        await ours.adelete_thread(thread)
+        known.clear()
+    for place, name in sorted(wanted.keys() - known.keys()):
+        async for here in theirs.alist(config_of((thread, place), name)):
+            config: Any = here.parent_config or {"configurable": {"thread_id": thread, "checkpoint_ns": place}}
+            before = versions.get((place, config["configurable"].get("checkpoint_id", "")), {})
+            now = here.checkpoint["channel_versions"]
+            changed = {channel: version for channel, version in now.items() if before.get(channel) != version}
+            owner = here.metadata.get(OWNER)
+            ours.log_in = (lambda owner=owner: owner) if owner else None  # which a checkpointer alone may write
+            copied = await ours.aput(config, here.checkpoint, here.metadata, changed)
+            await ours.aput_all_writes(copied, here.pending_writes or [])
+        done.written += 1
+        yield
+    ours.log_in, known = None, {}
+    async for there in ours.alist(at):
+        known[_key(there)] = await asyncio.to_thread(_digest, there)
+        yield
+    if known != wanted:
         raise CopyError(f"Thread {thread} says something else there than here. Delete it there, and copy again.")
-    return len(tuples), written
+
+
+def _is_older(there: CheckpointTuple, here: CheckpointTuple) -> bool:
+    """Whether no task wrote to a checkpoint there alone, and it lacks no words that this one has, but marks."""
+    words = [Counter(_WORD.findall(repr((s.checkpoint["channel_values"], s.metadata)))) for s in (there, here)]
+    tasks = [{task for task, *_ in saved.pending_writes or []} for saved in (there, here)]
+    return (words[1] - words[0]).keys() <= _MARKS and tasks[0] <= tasks[1]
 
 
 async def _batches(store: BaseStore) -> AsyncIterator[list[SearchItem]]:
-    batch: list[SearchItem] = []
-    async for item in items_under(store, (), refresh_ttl=False):
-        batch.append(item)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
+    offset = 0
+    while batch := await store.asearch((), limit=_BATCH, offset=offset, refresh_ttl=False):
         yield batch
+        offset += len(batch)
 
 
 async def _copy_records(store: BaseStore, batch: list[SearchItem]) -> int:
     """Write the records that are not there, or there as they were before; return how many."""
     gets = [GetOp(item.namespace, item.key, refresh_ttl=False) for item in batch]
-    known = await get_all(store, gets)
-    missing = [
-        item
-        for item, there in zip(batch, known, strict=True)
-        if there is None or (there.value != item.value and there.updated_at < item.updated_at)
-    ]
     puts = [
         PutOp(item.namespace, item.key, item.value, None if isinstance(item.value.get("text"), str) else False)
-        for item in missing
+        for item, there in zip(batch, await get_all(store, gets), strict=True)
+        if there is None or (there.value != storable(item.value) and there.updated_at < item.updated_at)
     ]
     await put_all(store, puts)
     for item, there in zip(batch, await get_all(store, gets), strict=True):
-        if there is None or there.value != item.value:
-            problem = f"Record {item.key!r} in {'/'.join(item.namespace)!r} is not the same there as here"
-            raise CopyError(f"{problem}. Was the campaign played in both? Delete one, and copy again.")
-    return len(missing)
+        if there is None or there.value != storable(item.value):
+            problem = f"R{_name(item)[1:]} is not the same there as here, and was changed there last"
+            raise CopyError(f"{problem}. Delete or correct it in one of both places, and copy again.")
+    return len(puts)
 
 
-def _digest(tuples: list[CheckpointTuple]) -> bytes:
-    total = hashlib.sha256()
-    for saved in tuples:
-        channels = sorted(saved.checkpoint["channel_values"].items())
-        writes = sorted((task, channel, repr(value)) for task, channel, value in saved.pending_writes or [])
-        notes = json.dumps([_key(saved), dict(saved.metadata)], sort_keys=True, default=str)
-        total.update(notes.encode() + _SERDE.dumps_typed(channels)[1] + _SERDE.dumps_typed(writes)[1])
-    return total.digest()
+def _checked(item: SearchItem) -> _Place:
+    """Return where a record is; a number in it that JSON has no word for is a CopyError."""
+    for field, value in item.value.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except ValueError as error:
+            problem = f"R{_name(item)[1:]}: got {value!r:.80} as {field!r}, expected finite numbers. Nothing was copied"
+            raise CopyError(f"{problem}. Delete or correct it, and copy again.") from error
+    return item.namespace, item.key
 
 
-def _key(saved: CheckpointTuple) -> tuple[str, str]:
+def _digest(saved: CheckpointTuple) -> bytes:
+    channels = sorted(saved.checkpoint["channel_values"].items())
+    writes = sorted((task, channel, repr(value)) for task, channel, value in saved.pending_writes or [])
+    notes = json.dumps([_key(saved), dict(saved.metadata)], sort_keys=True, default=str)
+    said = (notes.encode(), _SERDE.dumps_typed(channels)[1], _SERDE.dumps_typed(writes)[1])
+    return hashlib.sha256(b"".join(said)).digest()
+
+
+def _key(saved: CheckpointTuple) -> _Key:
     return str(saved.config["configurable"].get("checkpoint_ns", "")), str(saved.checkpoint["id"])
+
+
+def _name(item: SearchItem) -> str:
+    return f"record {item.key!r} in {'/'.join(item.namespace)!r}"

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import VARIABLE, SuppressionList
 from questbook.graphs.interface.text import number_of, one_line
 from questbook.graphs.local.backup import back_up, restore
-from questbook.graphs.local.copying import copy_home
+from questbook.graphs.local.copying import CopyReport, copy_home
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.doctor import mend as mend_campaign
 from questbook.graphs.local.doctor import problem_of, unreachable_turns
@@ -43,20 +44,27 @@ async def migrate(_: Settings, flags: argparse.Namespace) -> None:
 
 async def copy(_: Settings, flags: argparse.Namespace) -> None:
     """Bring all games from one home to another."""
-    here = (await asyncio.to_thread(find_home, "")).path
-    source, target = [await asyncio.to_thread(home_at, place, here) for place in (flags.source, flags.target)]
-    if source.name == target.name:
-        raise SettingsError(f"--from and --to are the same place: {source.name}.")
-    said, done = time.monotonic(), None
+    source, target = await asyncio.to_thread(_homes, flags)
+    said, done = time.monotonic(), CopyReport()
     async for done in copy_home(source, target):
         if time.monotonic() - said > _STEP:
             said = time.monotonic()
-            say(f"{done.threads:,} of {done.of_threads:,} threads, {done.records:,} records …")
-    if done is None:
-        say(f"There is nothing in {source.name}.")
-    else:
-        what = f"{done.threads:,} threads with {done.checkpoints:,} checkpoints, {done.records:,} records"
-        say(f"The same in both: {what}. Written now: {done.written:,}.")
+            count = f"{done.checkpoints:,} checkpoints, {done.records:,} records, {done.written:,} written"
+            say(f"{done.threads:,} of {done.of_threads:,} threads, {count} …")
+    what = f"{done.threads:,} threads with {done.checkpoints:,} checkpoints, {done.records:,} records"
+    say(f"The same in both: {what}. Written now: {done.written:,}.")
+    if done.others:
+        say(f"Also in {target.name}, of users who have nothing here: {one_line(', '.join(done.others), 600)}.")
+
+
+def _homes(flags: argparse.Namespace) -> list[Home]:
+    files = FileHome(Path(os.path.expanduser(flags.source)).absolute())
+    if "://" not in flags.source and not (files.checkpoints.exists() or files.memory.exists()):
+        raise SettingsError(f"--from: {files.path} has no games; expected a directory with {files.memory.name}.")
+    source, target = (home_at(place, find_home("").path) for place in (flags.source, flags.target))
+    if source.name == target.name:
+        raise SettingsError(f"--from and --to are the same place: {source.name}.")
+    return [source, target]
 
 
 async def backup(_: Settings, flags: argparse.Namespace) -> None:
