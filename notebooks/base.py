@@ -21,7 +21,6 @@ from questbook.notebooks.schema import by_engine, own_names, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `json.dumps` would make one each time
 # What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
@@ -325,7 +324,7 @@ def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
 
 def _filled(value: Any) -> Any:
     """Return the value without empty fields. An entry with a name stays, even if all its fields are empty."""
-    if type(value) in _PLAIN:
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, BaseModel):
         fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
@@ -334,7 +333,7 @@ def _filled(value: Any) -> Any:
         return {name: _filled(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_filled(part) for part in value]
-    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
+    return to_jsonable_python(value)
 
 
 def _take_engine(page: type[BaseModel], before: JSON, patch: JSON) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, Union
 from pydantic import BaseModel, BeforeValidator, Field
 
 from questbook.notebooks.errors import NotebookError, PageFullError, PatchError
-from questbook.notebooks.schema import own_names, shorten
+from questbook.notebooks.schema import fields_of, own_names, shorten
 from questbook.types import JSON
 
 ADD = "$add"
@@ -82,8 +82,7 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
 def diff_counts(page: type[BaseModel], before: JSON, after: JSON) -> JSON:
     """Return `diff_patch` of a page's JSON before and after a change; counts are written as what was added to them."""
     patch = diff_patch(before, after)
-    for name, field in page.model_fields.items():
-        key = field.alias or name
+    for key, field in fields_of(page).items():
         if key in patch:
             annotation = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
             patch[key] = _as_added(annotation, before.get(key), after.get(key), patch[key])

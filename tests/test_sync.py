@@ -142,8 +142,7 @@ def test_history_moves_an_app_whose_stores_have_sync_methods_alone(model, tmp_pa
             assert sorted(move(app, model)) == sorted(PLAYED)
 
 
-async def test_the_checkpoints_of_a_sync_checkpointer_are_listed_as_it_lists_them(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.history.history._PAGE", 4)
+async def test_the_checkpoints_of_a_sync_checkpointer_are_listed_as_it_lists_them(model, tmp_path):
     with (
         SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
         conversation(model, saver, InMemoryStore()) as app,

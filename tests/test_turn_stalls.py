@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 import tables
 from fake_openai import FakeOpenAI
@@ -24,6 +23,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
 
+ROOT = Path(__file__).parent.parent
 LONGEST = 0.05
 """Seconds of the thread's CPU time: on a busy machine a callback takes longer, and not more of that."""
 REPLY, TURNS = 5_000, 12

@@ -36,7 +36,7 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
             log = await _log(store, namespace)
             if not log:  # the first assistant that knows the section gives it its beginning
                 await put_all(store, [PutOp(namespace, _BEGINNING, {"value": section.value}, index=False)])
-            page = _with(page, label, _value(log)[0]) if log else page
+            page = page.with_value(label, _value(log)[0]) if log else page
     return page
 
 
@@ -113,7 +113,7 @@ async def _edit_shared(
         log = await _log(store, namespace)
         await _fold(store, namespace, log)
     value, applied = _value(log)
-    page = _with(page, label, value)
+    page = page.with_value(label, value)
     if mark not in applied:
         now = f"Its value is now: {render_value(value)}"
         raise EditError(f"Another assistant changed section {label!r} at the same time. {now}")
@@ -121,16 +121,12 @@ async def _edit_shared(
     return page, f"Section {label!r}, which is shared, now uses {used}: {render_value(value)}"
 
 
-def _with(page: CoreNotebook, label: str, value: str | list[str]) -> CoreNotebook:
-    return page.apply({"sections": {label: {"value": value}}}).page
-
-
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
     applied: set[str] = set()
     page, through = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)}), ""
     for key, edit in log:
         if key.startswith(_BEGINNING):
-            page, through = _with(page, _ANY, edit["value"]), key.partition("-")[2]
+            page, through = page.with_value(_ANY, edit["value"]), key.partition("-")[2]
             continue
         if key <= through:
             continue

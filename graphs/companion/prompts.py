@@ -1,6 +1,6 @@
 """The companion's prompts: the instructions, and the sections that go with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -41,13 +41,11 @@ it is worth remembering in a later talk: facts, names, dates, feelings, promises
 itself; no style, no advice. Answer with these sentences alone, in at most {words} words; "nothing" if there is none."""
 
 
-def assist_prompt(
-    state: CompanionState, context: CompanionContext, outdated: Mapping[str, Sequence[EndedFact]] | None = None
-) -> Prompt:
+def assist_prompt(state: CompanionState, context: CompanionContext, outdated: Mapping[str, list[EndedFact]]) -> Prompt:
     """Make the prompt of a turn; `outdated` has sections of core memory that tell what facts have ended, with these."""
     ended = [
         {"section": label, "says": fact.old["text"], "until": fact.until, "now": fact.new["text"]}
-        for label, facts in (outdated or {}).items()
+        for label, facts in outdated.items()
         for fact in facts
     ]
     sections = [

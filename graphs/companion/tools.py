@@ -77,8 +77,6 @@ _ARGUMENTS: dict[str, type[_Arguments]] = {
     "conversation_search": _Conversation,
     "conversation_search_date": _ByDate,
 }
-SEARCHES = frozenset(name for name in _ARGUMENTS if "search" in name)
-"""Tools whose results the model is always asked again with."""
 _CORE = [tool["function"]["name"] for tool in CORE_TOOLS]
 
 
@@ -123,7 +121,8 @@ class CompanionTools(TurnTools):
 
     def asks_again(self, call: Call) -> bool:
         """Whether a call searches, or asks for another go."""
-        return call.name in SEARCHES or call.args.get(HEARTBEAT) is True
+        searches = call.name in _ARGUMENTS and "search" in call.name
+        return searches or call.args.get(HEARTBEAT) is True
 
     async def _run(self, call: Call) -> str:
         if call.problem:

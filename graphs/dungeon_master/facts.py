@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.dungeon_master.state import DungeonState, WaitingFact
 from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.notes import attribute_lines, known_slots
 from questbook.graphs.turn.recall import FACTS
@@ -60,17 +60,6 @@ _FACT_FIELDS: Mapping[str, JSON] = {
 }
 FACT_WORDS = FactWords("home, attitude, whereabouts", "what the story turns on", secrets=True, fields=_FACT_FIELDS)
 _log = logging.getLogger(__name__)
-
-
-class WaitingFact(TypedDict):
-    """A fact in the channel `facts`, which waits until its turn has a place on the timeline."""
-
-    turns: list[int]  # first and last turn that it was drawn from
-    ordinal: int  # its number among the facts of the last one
-    fact: JSON  # a `Fact` without its slot
-    echoes: str  # key of the memory that it repeats, or ""
-    messages: list[str]  # ids of the messages of those turns
-    said: str  # id of the person's first one
 
 
 class NewFacts(NamedTuple):

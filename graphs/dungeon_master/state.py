@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
 from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.state import ReflectingState, Turn, TurnState, patches
@@ -21,10 +22,19 @@ _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
 
 _WHOLE = AfterValidator(lambda fact: Fact.model_validate(fact) and fact)
-_ORIGIN = {"ordinal": Count, "messages": list[str], "said": str, "echoes": str}
-_WAITING_FACT = shape({"turns": tuple[Count, Count], "fact": Annotated[JSON, _WHOLE], **_ORIGIN})
 _NOTES = shape({"noted": JSON, "location": str, "day": Count, "sheet": JSON}, total=False)
 _OLD_NOTES = shape({"from": Count, "through": Count, "patch": JSON})  # of the last turn alone, as in version 0.1.0
+
+
+class WaitingFact(TypedDict):
+    """A fact in the channel `facts`, which waits until its turn has a place on the timeline."""
+
+    turns: tuple[Count, Count]  # first and last turn that it was drawn from
+    ordinal: Count  # its number among the facts of the last one
+    fact: Annotated[JSON, _WHOLE]  # a `Fact` without its slot
+    echoes: str  # key of the memory that it repeats, or ""
+    messages: list[str]  # ids of the messages of those turns
+    said: str  # id of the person's first one
 
 
 class DungeonState(ReflectingState):
@@ -44,8 +54,8 @@ class DungeonState(ReflectingState):
     """Where the story is."""
     rolls: Annotated[list[JSON], Last(list[ROLL], most=_ROLLS_KEPT)] = Field(default_factory=list)
     """The last 20 dice rolls, each as `dice.Roll` says, with its turn."""
-    facts: Annotated[list[JSON], Last(list[_WAITING_FACT])] = Field(default_factory=list)
-    """Facts that were noted and are not in the store yet, each as `facts.WaitingFact` says."""
+    facts: Annotated[list[JSON], Last(list[WaitingFact])] = Field(default_factory=list)
+    """Facts that were noted and are not in the store yet, each as `WaitingFact` says."""
     new_secrets: Annotated[list[JSON], Last(list[dict[str, str]])] = Field(default_factory=list)
     """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
     noted: Annotated[JSON, Last(_OLD_NOTES | dict[str, _NOTES], {})] = Field(default_factory=dict)

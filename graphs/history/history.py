@@ -6,7 +6,6 @@ Going somewhere writes a new checkpoint that is like the one gone to. The campai
 import asyncio
 import hashlib
 import logging
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -29,7 +28,6 @@ from questbook.types import JSON
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
-_PAGE = 50  # checkpoints that are read at once
 _log = logging.getLogger(__name__)
 
 
@@ -371,18 +369,10 @@ class _SyncSaver(base.BaseCheckpointSaver[Any]):
     async def aget_tuple(self, config: RunnableConfig) -> base.CheckpointTuple | None:
         return await asyncio.to_thread(self._saver.get_tuple, config)
 
-    async def alist(
-        self, config: Any, *, before: RunnableConfig | None = None, limit: int | None = None, **given: Any
-    ) -> AsyncIterator[base.CheckpointTuple]:
-        def read(**part: Any) -> list[base.CheckpointTuple]:
-            return list(self._saver.list(config, **given, **part))
-
-        left = sys.maxsize if limit is None else limit
-        # Page by page: LangGraph's SqliteSaver lets nobody else in while a listing is open.
-        while left and (page := await asyncio.to_thread(read, before=before, limit=min(left, _PAGE))):
-            for saved in page:
-                yield saved
-            left, before = left - len(page), page[-1].config
+    async def alist(self, *given: Any, **named: Any) -> AsyncIterator[base.CheckpointTuple]:
+        # At once, and few: of one step. LangGraph's SqliteSaver lets nobody else in while a listing is open.
+        for saved in await asyncio.to_thread(lambda: list(self._saver.list(*given, **named))):
+            yield saved
 
     async def aput(self, *given: Any, **named: Any) -> RunnableConfig:
         return await asyncio.to_thread(self._saver.put, *given, **named)

@@ -362,10 +362,7 @@ async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
 
 
 def with_memory(
-    system: SystemMessage | None,
-    state: PageState,
-    memories: Sequence[Memory],
-    voices: dict[str, str] = turn_recall.ASSISTANT,
+    system: SystemMessage | None, state: PageState, memories: Sequence[Memory], voices: dict[str, str]
 ) -> SystemMessage | None:
     """Return the agent's system message with what it remembers; unchanged if that is nothing."""
     lines = Section("memories", turn_recall.memory_lines(memories, voices))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-import struct
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Sized
@@ -262,9 +261,7 @@ def _unit_vector(vector: Sequence[float], dims: int) -> Vector:
     import numpy as np  # a program that only imports the store should not wait for numpy
 
     try:
-        array = _packed(vector) if type(vector) is list and len(vector) == dims else None
-        if array is None:
-            array = np.asarray(vector, dtype=np.float32)
+        array = np.asarray(vector, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
     # A sum of squares is finite only if all numbers are; if it is not, they may still be finite and only large.
@@ -278,16 +275,6 @@ def _unit_vector(vector: Sequence[float], dims: int) -> Vector:
         norm = float(np.linalg.norm(array.astype(np.float64)))
         return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)
     return array / np.float32(norm)
-
-
-def _packed(numbers: list[float]) -> Vector | None:
-    """Make an array of a list, in a third of numpy's time; None if numpy has to say what is wrong with the list."""
-    import numpy as np
-
-    try:
-        return np.frombuffer(struct.pack(f"{len(numbers)}f", *numbers), np.float32)
-    except (struct.error, OverflowError):
-        return None
 
 
 def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:

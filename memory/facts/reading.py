@@ -99,8 +99,7 @@ def classify_statement(fact: Fact, spoken: str, reply: str) -> Fact:
     is the assistant's claim. What by its words is a dream, a joke or an if is a rumour.
     """
     by_person = normalize(fact.claimed_by) in _PERSON_NAMES
-    known_by: list[str] = []
-    changes: JSON = {"of_person": False, "known_by": known_by, "kind": "trait" if fact.kind == "secret" else fact.kind}
+    changes: JSON = {"of_person": False, "known_by": [], "kind": "trait" if fact.kind == "secret" else fact.kind}
     if normalize(fact.subject) in _PERSON_NAMES:
         changes["subject"] = PERSON
     if by_person:

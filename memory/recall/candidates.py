@@ -201,8 +201,7 @@ async def propose_candidates(
         best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in texts]
         proposed.append(best)
         narrow.append([item for items in kept[len(texts) :] for item in items])
-    short = await _search_wider(store, scopes, texts, widths, short, proposed)
-    await _search_segments(store, scopes, texts, widths, short, proposed)
+    await _search_again(store, scopes, texts, widths, short, proposed)
     for best, items in zip(proposed, narrow, strict=True):
         keys = {item.key for item in best[0]}
         best[0] += list({item.key: item for item in items if item.key not in keys}.values())
@@ -252,15 +251,18 @@ def _is_exact(scope: Scope, *, takes_or: bool) -> bool:
     return scope.timeline is None or (takes_or and not scope.of_user)
 
 
-async def _search_wider(
+async def _search_again(
     store: BaseStore,
     scopes: Sequence[Scope],
     texts: Sequence[str],
     widths: Sequence[int],
-    short: list[tuple[int, int]],
+    short: Sequence[tuple[int, int]],
     proposed: list[list[list[SearchItem]]],
-) -> list[tuple[int, int]]:
-    """Ask for more where what forks of a user's threads took back has crowded the rest out; return what stays short."""
+) -> None:
+    """Search wider where what forks of a user's threads took back has crowded the rest out, then each segment alone.
+
+    What the wider search has found of other threads stays.
+    """
     limits = {place: 2 * widths[place[1]] for place in short if scopes[place[0]].of_user}
     others = [place for place in short if place not in limits]
     while wider := [place for place, limit in limits.items() if limit < _WIDEST]:
@@ -272,18 +274,7 @@ async def _search_wider(
             proposed[scope][text] = kept[: widths[text]]
             if len(kept) >= widths[text] or len(items) < limits[scope, text]:
                 del limits[scope, text]
-    return [*others, *limits]
-
-
-async def _search_segments(
-    store: BaseStore,
-    scopes: Sequence[Scope],
-    texts: Sequence[str],
-    widths: Sequence[int],
-    short: Sequence[tuple[int, int]],
-    proposed: list[list[list[SearchItem]]],
-) -> None:
-    """Search each segment alone where abandoned futures fill the search; what a wider one has found of others stays."""
+    short = [*others, *limits]
     searches = [
         SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
         for scope, text in short

@@ -76,12 +76,11 @@ class TextWords:
         self._firsts = heads[self._begins].astype(np.uint32)
 
     def spelled_like(self, word: str, longer: int) -> set[str]:
-        """Return the words with a word's first letter and, but for so many more or fewer, as many letters."""
+        """Return words: all that have a word's first letter and, but for so many more or fewer, as many letters."""
         likely = self._firsts >> 24 == word.encode()[0]
         if self._joined.isascii():  # else a letter may have several bytes
             likely &= np.abs(self._stops - self._begins - len(word)) <= longer
-        words = [word.decode() for word in set(self._select(likely))]
-        return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
+        return {each.decode() for each in set(self._select(likely))}
 
     def find(self, stems: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return where texts have different stems: the number of the stem, and that of the word, over all texts."""
