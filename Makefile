@@ -4,6 +4,7 @@
 # make test      the tests, three files at a time, without the slow ones; SLOW=1 runs all
 # make slow      the slow ones: kills, a million rows, long games
 # make test-postgres  the tests of the doors, with games in a PostgreSQL database
+# make slow-postgres  the slow ones of some doors, with games in a database; DOORS_SLOW="web_tabs" names others
 # make lint      format, lint, types
 # make check     lint and test; CI runs that and the slow tests
 # make studio    langgraph dev, with LangGraph Studio
@@ -28,7 +29,7 @@ SITE := $(VENV)/.site
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play web install test slow test-postgres lint check studio dist docs site clean
+.PHONY: play web install test slow test-postgres slow-postgres lint check studio dist docs site clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
@@ -42,12 +43,19 @@ test: $(TOOLS)
 	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs $(MARKS) $(ARGS)
 
 slow: $(TOOLS)
-	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadfile -rs -m slow $(ARGS)
 
 DOORS := terminal_pipe terminal_travel campaign_file history_moves web_owner web_shares web_tabs web_endpoints
 
 test-postgres: $(TOOLS)
 	@TESTS_IN_DATABASE=1 $(BIN)/python -m pytest -n 2 --dist loadfile -rs -m "not slow" $(ARGS) $(DOORS:%=tests/test_%.py)
+
+# What says most of a database. Left out is what takes minutes: browsers with many tabs, fifty mutants of a file.
+DOORS_SLOW := terminal_travel history_moves web_guests web_shares
+
+slow-postgres: $(TOOLS)
+	@TESTS_IN_DATABASE=1 $(BIN)/python -m pytest -n 2 --dist loadfile -rs -m slow -k "not fifty_mutated" $(ARGS) \
+		$(DOORS_SLOW:%=tests/test_%.py)
 
 lint: $(TOOLS)
 	@$(BIN)/ruff format --check .

@@ -55,6 +55,7 @@ from page_players import ROOT, Player, campaign_of, page, sentence, user_of, wor
 _MUST_BE_0 = ("lost", "doubled", "foreign", "stuck", "unreadable")
 _DOWN_SECONDS = 1.0
 _OLD = "3376a2ed"  # the first commit with databases and tokens of an issuer
+_OLDER = "f12a73ef"  # of the day of 0.2.1, which knows files alone
 _CLOCK = """
 import signal, time
 
@@ -386,7 +387,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=KINDS, help="only these faults")
     parser.add_argument("--limit", type=float, default=1200.0, help="seconds in which a fault comes (default: 1200)")
     parser.add_argument("--old", default=_OLD, help=f"a version that knows databases, a commit (default: {_OLD})")
-    parser.add_argument("--older", default="HEAD~200", help="a version for files alone (default: HEAD~200)")
+    parser.add_argument("--older", default=_OLDER, help=f"a version for files alone, a commit (default: {_OLDER})")
     outcomes = asyncio.run(measure(parser.parse_args()))
     table(outcomes)
     if any(outcome.counts[each] for outcome in outcomes.values() for each in _MUST_BE_0):

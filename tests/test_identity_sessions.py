@@ -2,13 +2,19 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from page_sessions import MemorySessions
+from postgres import execute, migrated_database
 
 from questbook.graphs.identity.sessions import Session, Sessions, sign
 from questbook.graphs.local.file_home import FileSessions
 from questbook.graphs.local.home import HomeError
+from questbook.graphs.local.homes import home_at
+
+DOCS = Path(__file__).parent.parent / "docs"
+DELETE = "DELETE FROM sessions WHERE person = 'ann@login.example.org'"
 
 
 class Clock:
@@ -18,11 +24,16 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", pytest.param("postgres", marks=pytest.mark.slow)])
 def two(request, tmp_path):
     """The sessions of two processes, and their clock."""
-    clock, memory = Clock(), MemorySessions()
-    stores = [FileSessions(tmp_path / "sessions.db") if request.param == "file" else memory for _ in range(2)]
+    clock, memory, url = Clock(), MemorySessions(), request.param == "postgres" and migrated_database()
+    make = {
+        "file": lambda: FileSessions(tmp_path / "sessions.db"),
+        "memory": lambda: memory,
+        "postgres": lambda: home_at(url, tmp_path).sessions(),
+    }[request.param]
+    stores = [make() for _ in range(2)]
     return *(Sessions(store, "x" * 32, idle=600, most=3600, clock=clock) for store in stores), clock
 
 
@@ -111,6 +122,23 @@ async def test_the_file_holds_no_cookie_only_its_owner_reads_it_and_what_has_end
     clock.now += 601
     await sessions.begin("eve", "issuer")
     assert sqlite3.connect(path).execute("SELECT person FROM sessions").fetchall() == [("eve",)]
+
+
+@pytest.mark.slow
+async def test_a_database_holds_no_cookie_and_who_deletes_a_person_s_rows_ends_their_sessions(tmp_path):
+    home = home_at(migrated_database(), tmp_path)
+    secret = home.secret("page-token")
+    sessions = Sessions(home.sessions(), secret, idle=600, most=3600)
+    anns, bobs = [await sessions.begin(person, "issuer") for person in ("ann@login.example.org", "bob")]
+    rows = str(execute(home.url, "SELECT * FROM sessions"))
+    assert [part for cookie in (anns, bobs) for part in cookie.split(".") if part in rows] == []
+    assert execute(home.url, "SELECT value FROM questbook_meta WHERE key = 'secret page-token'") == [(secret,)]
+    execute(home.url, DELETE)
+    assert await sessions.find(anns) is None
+    assert (await sessions.find(bobs))[1].person == "bob"
+    execute(home.url, "DELETE FROM questbook_meta WHERE key = 'secret page-token'")
+    assert home.secret("page-token") != secret
+    assert [page for page in ("web.md", "security.md") if DELETE not in (DOCS / page).read_text("utf-8")] == []
 
 
 async def test_who_removes_the_file_ends_all_sessions_and_the_next_make_it_again(tmp_path):

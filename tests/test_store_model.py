@@ -133,4 +133,4 @@ TestModel.settings = example_settings(15)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_long_random_sequences_agree_with_a_dictionary():
-    run_state_machine_as_test(Model, settings=example_settings(200))
+    run_state_machine_as_test(Model, settings=example_settings(100))

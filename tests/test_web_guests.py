@@ -9,7 +9,6 @@ from page_sessions import token_header
 from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_server
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.web import play
 from questbook.graphs.web.app import create_app
@@ -54,7 +53,7 @@ def share(owner, guests):
 
 
 async def note(home, *more):
-    async with open_store(home.memory) as store:
+    async with home.open_store() as store:
         await store.aput(player_namespace("ann", "facts"), "limit", LIKES)
         for key, text in enumerate(["The lantern of Gull Quay is green.", *more]):
             lore = {"kind": "lore", "text": text, "source": "gate.md"}
@@ -100,7 +99,7 @@ def test_a_guest_s_card_of_a_memory_does_not_say_that_the_owner_said_the_same_el
     fact = {"kind": "fact", "text": "Mira cannot swim", "turn": 9, "importance": 5}
 
     async def note():
-        async with open_store(server.home.memory) as store:
+        async with server.home.open_store() as store:
             await store.aput(("ann", "isle", "lore"), "open", {"kind": "lore", "text": fact["text"], "source": "a.md"})
             await store.aput(player_namespace("ann", "facts"), "known", fact)
 
@@ -167,7 +166,7 @@ def test_a_stream_that_is_quiet_asks_again_at_each_beat_and_ends_after_its_time(
     watching.wait_for("still here")
 
     async def end():  # not through the page: by the store's own API, or when the campaign is forgotten
-        async with open_store(server.home.memory) as store:
+        async with server.home.open_store() as store:
             await store.aput(("ann", "isle", "shelf"), "shelf", {"guests": []}, index=False)
 
     asyncio.run(end())

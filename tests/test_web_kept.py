@@ -1,4 +1,4 @@
-"""What the page has taken is kept: no answer says so before the checkpoint holds it."""
+"""What the page has taken is kept, in files or in a database: no answer says so before the checkpoint holds it."""
 
 import asyncio
 import os
@@ -9,21 +9,35 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from postgres import migrated_database
 from web_server import MIRA, Visitor, address_of, page_server, serving
 
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.local.checkpointer import Checkpointer
-from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.game import Game
+from questbook.graphs.local.homes import home_at
+from questbook.graphs.local.postgres_checkpointer import PostgresCheckpointer
 from questbook.graphs.local.saved_game import read_saved_game, thread_id_of
 
 WORDS = "I hide the silver key under the third stair."
 
 
+@pytest.fixture(params=["", pytest.param("postgres", marks=pytest.mark.slow)], ids=["files", "postgres"])
+def database(request):
+    """URL of a database of the test's own; "": games in files."""
+    return request.param and migrated_database()
+
+
 @pytest.fixture
-def server(tmp_path):
-    with page_server(tmp_path / "home") as server:
+def server(database, tmp_path):
+    with page_server(home_at(database or str(tmp_path / "home"), tmp_path / "home")) as server:
         yield server
+
+
+@pytest.fixture
+def saver(database):
+    """The class that writes the checkpoints."""
+    return PostgresCheckpointer if database else Checkpointer
 
 
 @pytest.fixture
@@ -34,22 +48,22 @@ def visitor(server):
 
 
 @pytest.fixture
-def slow(visitor, monkeypatch):
+def slow(visitor, saver, monkeypatch):
     """Let each write of a checkpoint take half a second."""
-    quick = Checkpointer.aput
+    quick = saver.aput
 
     async def aput(self, *args):
         await asyncio.sleep(0.5)
         return await quick(self, *args)
 
-    monkeypatch.setattr(Checkpointer, "aput", aput)
+    monkeypatch.setattr(saver, "aput", aput)
 
 
 def saved_game(server):
     """What the last checkpoint says, as another process reads it."""
 
     async def read():
-        async with open_checkpointer(server.home.checkpoints) as saver:
+        async with server.home.open_checkpointer() as saver:
             return await read_saved_game(saver, thread_id_of("ann", "isle"))
 
     return asyncio.run(read())
@@ -80,19 +94,19 @@ def test_other_words_for_the_last_message_are_in_the_checkpoint_when_they_are_ta
     assert last_words(server) == WORDS
 
 
-def test_a_message_that_cannot_be_kept_is_refused_in_a_sentence_and_not_shown(server, visitor, monkeypatch):
-    quick = Checkpointer.aput
+def test_a_message_that_cannot_be_kept_is_refused_in_a_sentence_and_not_shown(server, visitor, saver, monkeypatch):
+    quick = saver.aput
 
     async def aput(self, *args):
         raise OSError("database or disk is full")
 
-    monkeypatch.setattr(Checkpointer, "aput", aput)
+    monkeypatch.setattr(saver, "aput", aput)
     answer = say(visitor)
     assert answer.status_code == 409
     assert "database or disk is full. Your message was not kept; say it again." in answer.text
     assert "silver key" not in visitor.get("story").text
     assert last_words(server) == MIRA
-    monkeypatch.setattr(Checkpointer, "aput", quick)
+    monkeypatch.setattr(saver, "aput", quick)
     assert say(visitor).status_code == 200
     assert last_words(server) == WORDS
 
@@ -113,9 +127,9 @@ def test_what_cannot_be_tried_again_is_refused_and_the_story_stays_as_it_was(vis
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "calls", "status"), [("aget_tuple", 0, 409), ("aput", 1, 200)])
 def test_a_stop_before_the_first_event_says_whether_the_message_is_kept(
-    server, visitor, monkeypatch, method, calls, status
+    server, visitor, saver, monkeypatch, method, calls, status
 ):
-    quick, begun, done = getattr(Checkpointer, method), threading.Event(), []
+    quick, begun, done = getattr(saver, method), threading.Event(), []
     send, sent = Game.send, threading.Event()
 
     async def slow(self, *args):
@@ -127,7 +141,7 @@ def test_a_stop_before_the_first_event_says_whether_the_message_is_kept(
         done.append(args)
         return await quick(self, *args)
 
-    monkeypatch.setattr(Checkpointer, method, slow)
+    monkeypatch.setattr(saver, method, slow)
     monkeypatch.setattr(Game, "send", lambda *words: sent.set() or send(*words))
     with ThreadPoolExecutor(1) as pool:
         saying = pool.submit(say, visitor)
@@ -144,10 +158,10 @@ def test_a_stop_before_the_first_event_says_whether_the_message_is_kept(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_every_message_that_was_taken_outlives_kill_9(tmp_path):
-    taken, chance = [], random.Random(22)
-    for turn in range(5):
-        program = serving(tmp_path / "home", "--port", "0")
+def test_every_message_that_was_taken_outlives_kill_9(database, tmp_path):
+    taken, chance, place = [], random.Random(22), {"QUESTBOOK_DATABASE": database}
+    for turn in range(2 if database else 5):
+        program = serving(tmp_path / "home", "--port", "0", **place)
         with Visitor(address_of(program), "/c/isle/") as visitor:
             while 'id="live"' in (story := visitor.get("story").text):
                 time.sleep(0.1)  # what was not answered yet is answered first
@@ -159,7 +173,7 @@ def test_every_message_that_was_taken_outlives_kill_9(tmp_path):
             os.kill(program.pid, 9)
         program.wait()
         program.stdout.close()
-    program = serving(tmp_path / "home", "--port", "0")
+    program = serving(tmp_path / "home", "--port", "0", **place)
     with Visitor(address_of(program), "/c/isle/") as visitor:
         story = visitor.get("story").text
     program.kill()

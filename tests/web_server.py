@@ -80,6 +80,7 @@ class PageServer:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self):
+        self.home.path.mkdir(parents=True, exist_ok=True)  # the audit log's place, wherever the games are
         app = create_app(self.context, self.home, **self.options)
         pool, self.streams = app.state.page.pool, app.state.page.streams
         app = logged_in(app) if self.options.get("log_in") else app
