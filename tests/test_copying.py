@@ -150,6 +150,7 @@ async def change(home, how):
 CHANGES = {"wish": {"note": {"text": "slowly", "through": 5}}, "edit": {"character": {"name": "Oda"}}}
 
 
+@slow
 @pytest.mark.parametrize("how", ["wish", "edit", "retract", "forget"])
 async def test_what_has_changed_here_is_brought_and_what_has_changed_there_is_refused(homes, how):
     one, other = homes
@@ -171,6 +172,7 @@ async def test_what_has_changed_here_is_brought_and_what_has_changed_there_is_re
     assert await kept(other) == before
 
 
+@slow
 async def test_words_that_were_forgotten_there_alone_do_not_come_back(homes):
     one, other = homes
     async with opened(one) as game:
@@ -184,6 +186,7 @@ async def test_words_that_were_forgotten_there_alone_do_not_come_back(homes):
     assert "Maren Holt" not in str(before)
 
 
+@slow
 async def test_what_a_task_wrote_there_alone_is_refused(homes):
     one, other = homes
     async with opened(one) as game:
@@ -197,6 +200,7 @@ async def test_what_a_task_wrote_there_alone_is_refused(homes):
         await copy(one, other)
 
 
+@slow
 async def test_what_only_the_other_home_has_is_named(homes):
     one, other = homes
     for campaign in ("isle", "reef"):
@@ -224,6 +228,7 @@ async def test_what_only_the_other_home_has_is_named(homes):
     assert before == await kept(one)
 
 
+@slow
 async def test_a_record_that_was_made_there_stays(homes):
     one, other = homes
     for key, home in (("k", one), ("l", other)):
@@ -261,6 +266,7 @@ async def test_what_no_database_takes(tmp_path):
     assert (await copy(one, other)).written == 0
 
 
+@slow
 async def test_progress_is_said_within_a_thread(homes):
     one, other = homes
     async with opened(one) as game:
