@@ -42,7 +42,8 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 """An assistant's id; what is none is a graph's name."""
-_RUNS = re.compile(r"(?:/threads/([^/]+))?/runs(?:/wait|/stream)?/?")
+_RUNS = re.compile(r"(?:/threads/([^/]+))?/(commands|runs(?:/\w+)?)/?")
+"""What begins runs. `/a2a` and `/mcp` do it, too, but the server asks itself for them, by the same paths."""
 
 
 def refuse_strangers(server: ASGIApp) -> ASGIApp:
@@ -88,15 +89,17 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
 
     The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
     noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
-    drops keys that it does not know without a word.
-
-    Args:
-        server: What answers otherwise.
-        client_of: Makes a client of the server for who sends a request; None: LangGraph's server asks itself.
+    drops keys that it does not know without a word. `client_of` makes a client of the server for who sends a request;
+    None: LangGraph's server asks itself.
     """
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        runs = _RUNS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        if scope["type"] == "websocket" and path.endswith("/stream/events"):  # takes commands, which begin runs
+            text = f"No socket is opened here. Begin runs by POST {path.removesuffix('stream/events')}runs or commands."
+            await PlainTextResponse(text, status_code=403)(scope, receive, send)
+            return
+        runs = _RUNS.fullmatch(path) if scope["type"] == "http" and scope["method"] == "POST" else None
         if runs is None:
             await server(scope, receive, send)
             return
@@ -107,7 +110,7 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
             return next(first, None) or await receive()
 
         client = client_of(scope, server) if client_of else api_server.client()
-        status, problem = await _problem_of(client, runs[1], body)
+        status, problem = await _problem_of(client, body, *runs.groups())
         if status:
             await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
         else:
@@ -116,23 +119,26 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
     return check
 
 
-async def _problem_of(client: Any, thread: str | None, body: bytes) -> tuple[int, str]:
-    """Return the status and sentence with which a run is refused; 0 and "" if it is not, or the server says why."""
+async def _problem_of(client: Any, body: bytes, thread: str | None, kind: str) -> tuple[int, str]:
+    """Return the status and sentence with which runs are refused; 0 and "" if they are not, or the server says why."""
     errors = import_module("langgraph_sdk.errors")
     try:
-        run = json.loads(body)
-        assistant = str(run["assistant_id"])
-        owner = (await client.threads.get(thread))["metadata"].get("graph_id", "") if thread else ""
-        is_id = owner != assistant and _ID.fullmatch(assistant)
-        graph = (await client.assistants.get(assistant))["graph_id"] if is_id else assistant
-        if owner and owner != graph:
-            return 409, f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread for {graph}."
-        if given := run.get("context"):
-            [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
-            schemas = await client.assistants.get_schemas(first["assistant_id"])
-            settings = (schemas["context_schema"] or {}).get("properties")
-            if settings and (unknown := [name for name in given if name not in settings]):
-                return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."
+        said = json.loads(body)
+        for run in said if isinstance(said, list) else [said["params"] if kind == "commands" else said]:
+            assistant = str(run["assistant_id"])
+            owner = (await client.threads.get(thread))["metadata"].get("graph_id", "") if thread else ""
+            is_id = owner != assistant and _ID.fullmatch(assistant)
+            graph = (await client.assistants.get(assistant))["graph_id"] if is_id else assistant
+            if thread and not owner and kind == "runs/crons":  # whose the thread is when it is time is not known
+                return 409, f"This thread belongs to no graph yet. Run {graph} on it, then set the schedule."
+            if owner and owner != graph:
+                return 409, f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread."
+            if given := run.get("context"):
+                [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
+                schemas = await client.assistants.get_schemas(first["assistant_id"])
+                settings = (schemas["context_schema"] or {}).get("properties")
+                if settings and (unknown := [name for name in given if name not in settings]):
+                    return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."
     except (ValueError, KeyError, TypeError, RecursionError, errors.APIError):
         pass  # the server answers what is wrong with the request
     return 0, ""

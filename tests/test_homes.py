@@ -102,6 +102,7 @@ def sitting(place, path, words):
 
 
 _BY_NATURE = [
+    (r"\s+The\s+database's\s+write-ahead\s+log,[^.]*\.", ""),  # what forgetting does not reach there
     (r"and \d+ values \(", "and VALUES ("),  # a database has one for each message
     (r"\d[\d.,]* (?:kB|MB|bytes)", "SIZE"),  # of files and tables
     (r"\(\d+\.\d s\)", "SECONDS"),

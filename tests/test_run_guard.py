@@ -4,13 +4,19 @@ import asyncio
 import threading
 import time
 
+import httpx
 import pytest
 from conftest import MIRA
-from postgres import new_database
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateUpdate
+from postgres import OF_LOCKS, end_sessions, migrated_database
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import InputError
+from questbook.graphs.events import ReplyPiece
+from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
@@ -24,10 +30,8 @@ CONFIG = {"configurable": {"thread_id": THREAD}}
 
 @pytest.fixture
 async def home(monkeypatch):
-    monkeypatch.setenv("QUESTBOOK_DATABASE", await asyncio.to_thread(new_database))
-    home = find_home()
-    await home.migrate("hash")
-    return home
+    monkeypatch.setenv("QUESTBOOK_DATABASE", await asyncio.to_thread(migrated_database))
+    return find_home()
 
 
 @pytest.fixture
@@ -37,9 +41,12 @@ async def servers(home):
         yield [build_graph().compile(checkpointer=saver, store=store) for saver in (one, other)]
 
 
-def stream_of(graph, text):
+CONTEXT = Context(user="ann", campaign="isle", model="offline")
+
+
+def stream_of(graph, text, **options):
     said = {"messages": [{"role": "user", "content": text}]}
-    return graph.astream(said, CONFIG, context=Context(user="ann", campaign="isle", model="offline"))
+    return graph.astream(said, CONFIG, context=CONTEXT, **options)
 
 
 async def run(graph, text):
@@ -78,29 +85,160 @@ async def test_who_waits_too_long_is_told_and_nothing_changes(servers, home, mon
     monkeypatch.setattr(run_guard, "LONGEST_WAIT", 0.5)
     await run(servers[0], BEGIN)
     before = await servers[0].aget_state(CONFIG)
+    monkeypatch.setenv("QUESTBOOK_ADDRESS", "http://page2:8000")
     locks = run_guard.SessionLocks(home.url)  # another process's session
     assert locks.take(THREAD)
-    with pytest.raises(InputError, match=f"^Thread {THREAD} is being played, .*Nothing was changed"):
+    said = rf"^Thread {THREAD} is being played, .* It is held by http://page2:8000\. Nothing was changed"
+    with pytest.raises(InputError, match=said):
         await run(servers[1], "I wait.")
+    with pytest.raises(InputError, match=said):
+        await servers[1].aupdate_state(CONFIG, {"summary": "Mine."}, as_node="condense")
     assert await servers[0].aget_state(CONFIG) == before
     with pytest.raises(CampaignBusyError, match="open in another terminal"):
         async with hold_campaign(home, "ann", "isle"):
             pass
     locks.free(THREAD)
     await run(servers[1], "I wait.")
+    await servers[1].aupdate_state(CONFIG, {"summary": "Mine."}, as_node="condense")
 
 
-async def test_who_holds_a_campaign_here_runs_it_without_a_second_lock(servers, home):
-    async with hold_campaign(home, "ann", "isle"):
-        await run(servers[0], BEGIN)
+async def say(game, text):
+    async for _ in game.send(text):
+        pass
+    await game.wait_for_upkeep(30)
+
+
+async def test_who_holds_a_campaign_here_plays_it_and_a_run_of_the_same_process_waits_until_it_is_left(servers, home):
+    async with open_game(CONTEXT, home, holds=True) as game:
         assert (home.url, THREAD) in run_guard.held_here
+        await say(game, BEGIN)
+        waits = asyncio.create_task(run(servers[0], "I look around."))
+        edits = asyncio.create_task(servers[0].aupdate_state(CONFIG, {"summary": "Theirs."}, as_node="condense"))
+        await say(game, "I wait.")
+        await (await game.history()).write({"summary": "The page's."})
+        await asyncio.wait({waits, edits}, timeout=1.0)
+        assert (waits.done(), edits.done()) == (False, False)
+        assert (await game.saved_game()).turn == 2
     assert not run_guard.held_here
+    await waits
+    await edits
+    values = (await servers[0].aget_state(CONFIG)).values
+    said = [message.text for message in values["messages"] if message.type == "human"]
+    assert (values["turn"], said) == (3, [BEGIN, "I wait.", "I look around."])
+
+
+async def test_a_run_of_a_process_that_holds_the_campaign_is_refused_after_a_while(servers, home, monkeypatch):
+    monkeypatch.setattr(run_guard, "LONGEST_WAIT", 0.5)
+    async with hold_campaign(home, "ann", "isle"):
+        with pytest.raises(InputError, match=rf"^Thread {THREAD} is being played, .* It is held by \S+:\d+\."):
+            await run(servers[0], BEGIN)
+
+
+class Thief:
+    """Ends the session that has the locks; then another process takes that of the thread, writes to it, and leaves."""
+
+    def __init__(self, graph, home, *, leaves):
+        self.graph, self.url, self.leaves = graph, home.url, leaves
+        self.locks = run_guard.SessionLocks(home.url)
+        self.left = None
+
+    async def come(self):
+        if self.left is None:
+            assert await asyncio.to_thread(end_sessions, self.url, OF_LOCKS) == 1
+            assert await asyncio.to_thread(self.locks.take, THREAD)
+            theirs = [[StateUpdate({"summary": "Theirs."}, "condense")]]
+            await CompiledStateGraph.abulk_update_state(self.graph, CONFIG, theirs)
+            self.left = await self.graph.aget_state(CONFIG)
+            if self.leaves:
+                await self.leave()
+                here = run_guard.locks_of(self.url)
+                assert await asyncio.to_thread(here.take, "reef")
+                assert await asyncio.to_thread(here.holds, THREAD), "taken again, with what was free"
+                await asyncio.to_thread(here.free, "reef")
+
+    async def leave(self):
+        await asyncio.to_thread(self.locks.free, THREAD)
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["plays", "has played"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_a_run_whose_lock_another_took_saves_nothing_over_it(servers, home, durability, leaves):
+    await run(servers[0], BEGIN)
+    thief, steps = Thief(servers[1], home, leaves=leaves), []
+
+    async def play():
+        async for step in stream_of(servers[0], "I look around.", stream_mode="updates", durability=durability):
+            steps.extend(step)
+            await thief.come()
+
+    with pytest.raises(run_guard.ThreadLostError, match=f"^Thread {THREAD}: its lock was lost"):
+        await play()
+    assert steps == ["recall"], "it stops at once, not at its end"
+    assert await servers[1].aget_state(CONFIG) == thief.left
+    assert leaves or await asyncio.to_thread(thief.locks.holds, THREAD)
+    await thief.leave()
+    await run(servers[0], "I wait.")
+    values = (await servers[1].aget_state(CONFIG)).values
+    assert (values["messages"][-2].text, values["summary"]) == ("I wait.", "Theirs.")
+
+
+async def test_a_page_s_turn_whose_lock_another_took_saves_nothing_over_it_either(servers, home):
+    async with open_game(CONTEXT, home, holds=True) as game:
+        await say(game, BEGIN)
+        thief = Thief(servers[1], home, leaves=False)
+
+        async def play():
+            async for event in game.send("I look around."):
+                if isinstance(event, ReplyPiece):
+                    await thief.come()
+
+        with pytest.raises(run_guard.ThreadLostError):
+            await play()
+        with pytest.raises(CampaignBusyError):
+            await say(game, "And now?")
+        assert await servers[1].aget_state(CONFIG) == thief.left
+
+
+async def test_a_page_s_turn_whose_lock_nobody_took_is_gone_on_with(servers, home):
+    async with open_game(CONTEXT, home, holds=True) as game:
+        await say(game, BEGIN)
+
+        async def play():
+            async for event in game.send("I look around."):
+                if isinstance(event, ReplyPiece):
+                    await asyncio.to_thread(end_sessions, home.url, OF_LOCKS)
+
+        with pytest.raises(run_guard.ThreadLostError):
+            await play()
+        assert await game.has_unfinished_turn()
+        async for _ in game.resume():
+            pass
+        await say(game, "I wait.")
+        assert (await game.saved_game()).turn == 3
+
+
+async def test_a_session_that_is_in_use_is_not_waited_for_and_a_lock_of_another_one_counts_as_lost(home):
+    locks = run_guard.locks_of(home.url)
+    assert await asyncio.to_thread(locks.take, THREAD)
+    with locks._one:
+        locks.check(THREAD, locks.session)
+        with pytest.raises(run_guard.ThreadLostError):
+            locks.check(THREAD, object())
+        with pytest.raises(run_guard.ThreadLostError):
+            locks.check("another thread", locks.session)
+
+
+async def test_a_run_asks_for_its_lock_once_and_frees_it_once(servers, home, monkeypatch):
+    asked, ask = [], run_guard.SessionLocks._ask
+    monkeypatch.setattr(run_guard.SessionLocks, "_ask", lambda *given: asked.append(given[1]) or ask(*given))
+    await run(servers[0], BEGIN)
+    assert asked == [run_guard._TRY, run_guard._FREE]
 
 
 async def test_a_session_that_has_ended_is_opened_again(servers, home):
     await run(servers[0], BEGIN)
     await home._rows("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    run_guard.locks_of(home.url)._session.close()
+    run_guard.locks_of(home.url).session.close()
     await run(servers[0], "I wait.")
     assert (await servers[0].aget_state(CONFIG)).values["turn"] == 2
 
@@ -117,7 +255,7 @@ def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
 
     class Graph(run_guard.GuardedGraph, Inner):
         def __init__(self):
-            pass
+            self.checkpointer = InMemorySaver()
 
     monkeypatch.setattr(run_guard.CompiledStateGraph, "stream", Inner.stream)
     started = time.monotonic()
@@ -133,4 +271,33 @@ def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
 )
 def test_what_has_no_thread_of_its_own_takes_no_lock(monkeypatch, configurable):
     monkeypatch.setenv("QUESTBOOK_DATABASE", "postgresql://nowhere.invalid/x")
-    assert run_guard._locks_for({"configurable": configurable})[0] is None
+    graph = build_graph().compile(checkpointer=InMemorySaver())
+    assert run_guard._Turn(graph, {"configurable": configurable}).locks is None
+
+
+async def test_a_run_and_an_edit_on_langgraph_s_server_wait_for_who_holds_the_campaign(studio, home):
+    studio.environment["QUESTBOOK_USER"] = "ann"
+    client = studio.start()
+    await client.threads.create(thread_id=THREAD, graph_id="dungeon_master")
+    settings = {"context": {"user": "ann", "campaign": "isle", "model": "offline"}, "durability": "sync"}
+
+    async def run(text):
+        said = {"messages": [{"role": "user", "content": text}]}
+        return (await client.runs.wait(THREAD, "dungeon_master", input=said, **settings))["turn"]
+
+    assert await run(BEGIN) == 1
+    async with open_game(CONTEXT, home, holds=True) as game:
+        await say(game, "I wait.")
+        runs = asyncio.create_task(run("I look around."))
+        edits = asyncio.create_task(client.threads.update_state(THREAD, {"quest": {"gold": 7}}, as_node="condense"))
+        await asyncio.wait({runs, edits}, timeout=3.0)
+        assert (runs.done(), edits.done()) == (False, False)
+        assert (await game.saved_game()).turn == 2
+    await edits
+    assert await runs == 3
+    with httpx.Client(base_url=studio.url, timeout=60, follow_redirects=True) as page:
+        assert "I look around." in page.get("/play/c/isle/").text
+        runs = asyncio.create_task(run("I wait again."))
+        await asyncio.wait({runs}, timeout=3.0)
+        assert not runs.done(), "the page of the same process has it"
+        runs.cancel()

@@ -190,7 +190,8 @@ class Api:
         return {"context_schema": SCHEMAS[assistant]}
 
 
-OTHER = "This thread belongs to companion, and desk cannot run on it. Begin a new thread for desk."
+OTHER = "This thread belongs to companion, and desk cannot run on it. Begin a new thread."
+YET = "This thread belongs to no graph yet. Run companion on it, then set the schedule."
 UNKNOWN = "There is no setting 'sed' of companion. Settings: model, seed."
 RUN = {"assistant_id": "desk"}
 TALK = {"assistant_id": "companion"}
@@ -210,6 +211,13 @@ TALK = {"assistant_id": "companion"}
         ("/threads/t/runs", TALK | {"context": {"seed": 3}}, ""), ("/runs", RUN | {"context": {"sed": 3}}, ""),
         ("/runs", "no JSON", ""), pytest.param("/runs", "[" * 50_000, "", id="deep"),
         ("/runs", {"context": {"sed": 3}}, ""), ("/runs", ["desk"], ""),
+        ("/threads/t/commands", {"id": 1, "method": "run.start", "params": RUN}, OTHER),
+        ("/threads/t/commands", {"id": 1, "method": "run.start", "params": TALK}, ""),
+        ("/threads/t/commands", RUN | {"params": {"channels": []}}, ""), ("/threads/t/commands", {"params": "x"}, ""),
+        ("/threads/t/runs", RUN | {"params": TALK}, OTHER),
+        ("/threads/t/runs/crons", RUN, OTHER), ("/threads/t/runs/crons", TALK, ""),
+        ("/threads/new/runs/crons", TALK, YET), ("/runs/crons", TALK | {"context": {"sed": 3}}, UNKNOWN),
+        ("/runs/batch", [TALK, TALK | {"context": {"sed": 3}}], UNKNOWN), ("/runs/batch", [TALK, RUN], ""),
         ("/runs", {"assistant_id": GONE, "context": {"sed": 3}}, ""), (f"/threads/{GONE}/runs", RUN, ""),
     ],
 )  # fmt: skip
@@ -222,10 +230,29 @@ async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_
     async with httpx.AsyncClient(transport=httpx.ASGITransport(check_runs(echo)), base_url=OURS) as client:
         answer = await client.post(path, content=sent)
         assert (await client.put(path, content=sent)).content == sent
+    mounted = httpx.ASGITransport(check_runs(echo), root_path="/games")
+    async with httpx.AsyncClient(transport=mounted, base_url=OURS) as client:
+        assert (await client.post(f"/games{path}", content=sent)).text == answer.text
     if refused:
-        assert (answer.status_code, answer.json()) == (409 if refused == OTHER else 422, {"detail": refused})
+        assert (answer.status_code, answer.json()) == (422 if refused == UNKNOWN else 409, {"detail": refused})
     else:
         assert (answer.status_code, answer.content) == (200, sent)
+
+
+async def test_a_socket_that_takes_commands_is_not_opened_and_others_are():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    socket = {"type": "websocket", "headers": [], "extensions": {"websocket.http.response": {}}}
+    await check_runs(echo)(socket | {"path": "/threads/t/stream/events"}, None, send)
+    assert [message["type"] for message in sent] == ["websocket.http.response.start", "websocket.http.response.body"]
+    assert sent[0]["status"] == 403
+    assert sent[1]["body"] == b"No socket is opened here. Begin runs by POST /threads/t/runs or commands."
+    sent.clear()
+    await check_runs(echo)(socket | {"path": "/mine"}, None, send)
+    assert sent[0]["type"] == "http.response.start", "it reached what answers otherwise"
 
 
 async def test_another_server_is_asked_as_who_sends_the_run(monkeypatch):

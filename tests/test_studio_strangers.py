@@ -7,6 +7,8 @@ import httpx
 import pytest
 from dev_server import CONTEXT, ROOT, say
 from langgraph_sdk.errors import ConflictError
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 STUDIO = "https://smith.langchain.com"
 EVIL = "https://evil.example"
@@ -98,3 +100,68 @@ async def test_another_graph_s_run_is_refused_and_the_game_is_still_shown(studio
     [master] = await client.assistants.search(graph_id="dungeon_master")
     await client.runs.wait(plain["thread_id"], master["assistant_id"], input=HELLO, context=CONTEXT)
     await client.runs.wait(plain["thread_id"], "dungeon_master", input=HELLO, context=CONTEXT)
+
+
+def rpc(method, **params):
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+OTHERWISE = {
+    *("/assistants", "/assistants/count", "/assistants/search", "/assistants/{assistant_id}/latest"),
+    *("/assistants/{assistant_id}/versions", "/runs/cancel", "/runs/crons/count", "/runs/crons/search"),
+    *("/store/items/search", "/store/namespaces", "/threads", "/threads/count", "/threads/prune", "/threads/search"),
+    *("/threads/{thread_id}/copy", "/threads/{thread_id}/history", "/threads/{thread_id}/runs/{run_id}/cancel"),
+    *("/threads/{thread_id}/state", "/threads/{thread_id}/state/checkpoint", "/threads/{thread_id}/stream/events"),
+    *("/ui/{graph_id}", "/internal/truncate", "/deploy"),
+}
+"""What is posted to LangGraph's server and begins no run."""
+BELONGS = "belongs to dungeon_master, and companion cannot run on it"
+
+
+@pytest.mark.slow
+async def test_whichever_way_a_run_begins_it_is_refused_on_another_graph_s_thread(studio):
+    client = studio.start()
+    thread = (await client.threads.create(graph_id="dungeon_master"))["thread_id"]
+    await say(client, {"thread_id": thread}, "I'm Mira, a halfling thief who wants her sister back.")
+    [companion] = await client.assistants.search(graph_id="companion")
+    run = {"assistant_id": "companion", "input": HELLO}
+    start = {"id": 7, "method": "run.start", "params": run}
+    message = {"messageId": "1", "role": "user", "parts": [{"kind": "text", "text": "Hello."}], "contextId": thread}
+    agent = f"/a2a/{companion['assistant_id']}"
+
+    async def is_still_the_game_s():
+        assert (await client.threads.get(thread))["metadata"]["graph_id"] == "dungeon_master"
+        await client.threads.update_state(thread, {"quest": {"gold": 7}}, as_node="remember")
+
+    async with httpx.AsyncClient(base_url=studio.url, timeout=60) as web:
+
+        async def post(path, body):
+            answer = await web.post(path, json=body, headers={"accept": "application/json, text/event-stream"})
+            await is_still_the_game_s()
+            return answer.status_code, answer.text
+
+        of_thread = {
+            "runs": run, "runs/wait": run, "runs/stream": run, "runs/crons": run | {"schedule": "* * * * *"},
+            "commands": start,
+        }  # fmt: skip
+        for path, body in of_thread.items():
+            status, said = await post(f"/threads/{thread}/{path}", body)
+            assert (status, BELONGS in said) == (409, True), path
+        status, said = await post(agent, rpc("message/send", message=message))
+        assert (status, "error" in json.loads(said), BELONGS in said) == (200, True, True)
+        status, said = await post(agent, rpc("message/stream", message=message))
+        assert (status, '"error":' in said) == (200, True), "the server itself leaves out the reason"
+        for path, body in {"/runs/batch": [run], "/mcp": rpc("tools/call", name="companion", arguments=HELLO)}.items():
+            status, said = await post(path, body)
+            assert (status, "error" in said.lower()) == (200, False), "it has a thread of its own"
+        own = {"id": 8, "method": "run.start", "params": {"assistant_id": "dungeon_master", "input": HELLO}}
+        assert (await web.post(f"/threads/{thread}/commands", json=own)).json()["type"] == "success"
+    with pytest.raises(InvalidStatus, match="403"):
+        await connect(f"ws{studio.url[4:]}/threads/{thread}/stream/events")
+    await client.runs.join(thread, (await client.runs.list(thread))[0]["run_id"])
+    assert (await client.threads.get_state(thread))["values"]["turn"] == 2
+    paths = httpx.get(f"{studio.url}/openapi.json").json()["paths"]
+    assert {path for path, does in paths.items() if "post" in does} - OTHERWISE == {
+        *(f"/threads/{{thread_id}}/{path}" for path in of_thread),
+        *("/runs", "/runs/wait", "/runs/stream", "/runs/batch", "/runs/crons", "/a2a/{assistant_id}", "/mcp", "/mcp/"),
+    }, "what the server has besides may begin runs, too: look at it"

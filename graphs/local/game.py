@@ -116,6 +116,7 @@ class Game:
                 store = await self._resources.enter_async_context(self.home.open_store(self.context.embeddings))
                 self._meter = import_module("questbook.graphs.local.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
+                import_module("questbook.graphs.turn.run_guard").players.add(self._graph)
                 _settle_heap()
             return self._graph
 

@@ -1,8 +1,8 @@
-"""One run at a time on a thread, whatever server it comes from: a second one waits, and is refused after two minutes.
+"""One run or edit at a time on a thread, whoever begins it: a second one waits, and is refused after two minutes.
 
 Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So where
 QUESTBOOK_DATABASE names a database, each run of a graph takes an advisory lock there, the one by which the page and the
-terminal hold a campaign. Elsewhere the server's own queue has to do.
+terminal hold a campaign; a run that has lost it saves nothing more. Elsewhere the server's own queue has to do.
 """
 
 import asyncio
@@ -10,15 +10,19 @@ import os
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from typing import Any
+from weakref import WeakSet
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from questbook.graphs.errors import InputError
-from questbook.graphs.turn.api_server import READ
+from questbook.graphs.errors import InputError, QuestbookError
+from questbook.graphs.turn.api_server import CHECKPOINTER, READ
+from questbook.memory.sync import run_sync
 
 DATABASE = "QUESTBOOK_DATABASE"
 ADDRESS = "QUESTBOOK_ADDRESS"
@@ -38,40 +42,72 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND datname = current_d
 LONGEST_WAIT = 120.0  # seconds: longer than a model may take
 _POLL = 0.2
 held_here: set[tuple[str, str]] = set()
-"""URLs and threads that this process holds as a page or terminal does: their runs follow one another already."""
+"""URLs and threads that this process holds as a page or terminal does."""
+players: WeakSet[Any] = WeakSet()  # graphs of pages and terminals: their runs on such a thread follow one another
+
+
+class ThreadLostError(QuestbookError, RuntimeError):
+    """A thread was lost in the middle of a run, and another may play it; the run saves nothing more."""
 
 
 class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """A compiled graph whose runs on a thread follow one another."""
+    """A compiled graph whose runs and edits on a thread follow one another; who waits too long gets an InputError."""
 
-    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002
-        """Run as `CompiledStateGraph.astream`, when the run before has ended; else an InputError says so."""
-        locks, thread = _locks_for(config)
-        ends = time.monotonic() + LONGEST_WAIT
-        while locks and not await _asking(locks, thread):
-            _check_time(thread, ends)
-            await asyncio.sleep(_POLL)
-        try:
-            parts: Any = super().astream(input, config, **options)
+    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002, D102
+        async with _Turn(self, config) as own:
+            parts: Any = super().astream(input, own, **options)
             async with aclosing(parts):
                 async for part in parts:
                     yield part
-        finally:
-            if locks:
-                await asyncio.shield(asyncio.to_thread(locks.free, thread))
 
-    def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002
-        """Run as `CompiledStateGraph.stream`, in the same way."""
-        locks, thread = _locks_for(config)
-        ends = time.monotonic() + LONGEST_WAIT
-        while locks and not locks.take(thread):
-            _check_time(thread, ends)
-            time.sleep(_POLL)
+    def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002, D102
+        turn = _Turn(self, config)
+        own = run_sync(turn.__aenter__())
         try:
-            yield from super().stream(input, config, **options)
+            yield from super().stream(input, own, **options)
         finally:
-            if locks:
-                locks.free(thread)
+            run_sync(turn.__aexit__())
+
+    async def abulk_update_state(self, config: Any, supersteps: Any) -> RunnableConfig:  # noqa: D102
+        async with _Turn(self, config) as own:
+            return await super().abulk_update_state(own, supersteps)
+
+
+class _Turn:
+    """Takes a thread for a run or an edit, and gives the config to run with; nothing within another graph's run."""
+
+    def __init__(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: Any) -> None:
+        self.config, where = config, (config or {}).get("configurable") or {}
+        self.thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
+        self.saver: Any = where.get(CHECKPOINTER) or graph.checkpointer
+        is_own = not (where.get("checkpoint_ns") or READ in where) and isinstance(self.saver, BaseCheckpointSaver)
+        self.locks = locks_of(url) if url and self.thread and is_own else None
+        self.takes = None if graph in players and (url, self.thread) in held_here else self.locks
+
+    async def __aenter__(self) -> Any:
+        if self.locks is None:
+            return self.config
+        import psycopg
+
+        ends = time.monotonic() + LONGEST_WAIT
+        try:
+            while self.takes and not await self.takes.acquire(self.thread):
+                if time.monotonic() > ends:
+                    holder = await asyncio.to_thread(self.locks.holder, self.thread) or "a run that has just ended"
+                    problem = f"Thread {self.thread} is being played, and not free after {LONGEST_WAIT:.0f} seconds."
+                    then = "Nothing was changed: say it again when the turn there has ended, or the game is left."
+                    raise InputError(f"{problem} It is held by {holder}. {then}")
+                await asyncio.sleep(_POLL)
+        except psycopg.Error as error:  # nothing of the run has begun
+            raise InputError(f"Whether thread {self.thread} is being played cannot be said: {error}") from error
+        check: Any = partial(self.locks.check, self.thread, self.locks.session)
+        saver = object.__new__(type(self.saver))  # a twin that checks the lock whenever a checkpoint begins
+        vars(saver).update(vars(self.saver), get_next_version=lambda *of: check() or self.saver.get_next_version(*of))
+        return {**self.config, "configurable": {**self.config["configurable"], CHECKPOINTER: saver}}
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.takes:
+            await asyncio.shield(asyncio.to_thread(self.takes.free, self.thread))
 
 
 class SessionLocks:
@@ -79,7 +115,7 @@ class SessionLocks:
 
     def __init__(self, url: str) -> None:
         self.url, self._one, self._held = url, threading.Lock(), set[str]()
-        self._session: Any = None
+        self.session: Any = None
 
     def take(self, name: str) -> bool:
         """Take a lock, unless another process, or someone else in this one, has it."""
@@ -105,6 +141,23 @@ class SessionLocks:
         with self._one:
             return bool(self._ask(_PING, name)) and name in self._held
 
+    def check(self, name: str, session: Any) -> None:
+        """Check that a lock is held since `session` took it, or raise a ThreadLostError. The database is not asked."""
+        import psycopg
+
+        is_held = name in self._held and self.session is session
+        if is_held and self._one.acquire(blocking=False):  # else the session is in use, and its end is noticed there
+            try:
+                for _ in range(2):  # what the database sent at the session's end, and that nothing follows
+                    session.pgconn.consume_input()
+            except psycopg.OperationalError:
+                is_held = False
+            finally:
+                self._one.release()
+        if not is_held:
+            problem = f"Thread {name}: its lock was lost in the middle of a run, and another may play it now"
+            raise ThreadLostError(f"{problem}. Nothing more is saved: look at it, and say again what has no reply.")
+
     def free(self, name: str) -> None:
         """Let others have a lock."""
         with self._one:
@@ -120,9 +173,9 @@ class SessionLocks:
     def close_if_idle(self) -> None:
         """End the session, unless something is held."""
         with self._one:
-            if self._session is not None and not self._held:
-                self._session.close()
-                self._session = None
+            if self.session is not None and not self._held:
+                self.session.close()
+                self.session = None
 
     def _ask(self, statement: str, name: str) -> Any:
         """Ask, once more in a new session where the old one has ended; it takes what is free of the old one's locks."""
@@ -130,19 +183,19 @@ class SessionLocks:
 
         for last in (False, True):
             try:
-                if self._session is None:
-                    self._session = psycopg.connect(self.url, autocommit=True, **session_options())
-                    self._session.execute(_KEEPALIVE)
+                if self.session is None:
+                    self.session = psycopg.connect(self.url, autocommit=True, **session_options())
+                    self.session.execute(_KEEPALIVE)
                     self._held -= {each for each in self._held if not self._first(_TRY, each)}
                 return self._first(statement, name)
             except psycopg.OperationalError:
-                self._session = None
+                self.session = None
                 if last:
                     raise
         return None
 
     def _first(self, statement: str, name: str) -> Any:
-        row = self._session.execute(statement, (name,)).fetchone()
+        row = self.session.execute(statement, (name,)).fetchone()
         return row and row[0]
 
 
@@ -157,26 +210,3 @@ def session_options() -> dict[str, Any]:
 def locks_of(url: str) -> SessionLocks:
     """Return the locks of this process in a database."""
     return SessionLocks(url)
-
-
-def _locks_for(config: Mapping[str, Any] | None) -> tuple[SessionLocks | None, str]:
-    """Return what a run has to hold, and its thread; nothing within another graph's run, or where it is held here."""
-    where = (config or {}).get("configurable") or {}
-    thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
-    is_inner = where.get("checkpoint_ns") or READ in where
-    return (locks_of(url) if url and thread and not is_inner and (url, thread) not in held_here else None), thread
-
-
-async def _asking(locks: SessionLocks, thread: str) -> bool:
-    import psycopg
-
-    try:
-        return await locks.acquire(thread)
-    except psycopg.Error as error:  # nothing of the run has begun
-        raise InputError(f"Whether thread {thread} is being played cannot be said: {error}") from error
-
-
-def _check_time(thread: str, ends: float) -> None:
-    if time.monotonic() > ends:
-        problem = f"Thread {thread} is being played, and the turn has not ended after {LONGEST_WAIT:.0f} seconds."
-        raise InputError(f"{problem} Nothing was changed: say it again when the reply is there.")
