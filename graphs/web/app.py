@@ -96,10 +96,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
     answer = _problem(request, " ".join(shorten(problems)), 409)
-    if isinstance(error, CampaignBusyError):
-        if error.holder:
-            answer.headers["questbook-held-by"] = error.holder  # for a proxy
-    elif isinstance(error, HomeError | StoreError):  # who runs the server should see this, too
+    if isinstance(error, CampaignBusyError) and error.holder:
+        answer.headers["questbook-held-by"] = error.holder  # for a proxy
+    if isinstance(error, HomeError | StoreError):  # who runs the server should see this, too
         _log.warning("%s %s: %s", request.method, request.url.path, error, extra={"kind": type(error).__name__})
     return answer
 
