@@ -27,8 +27,9 @@ import sys
 import tempfile
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -115,7 +116,7 @@ def page_schema(root: str = "") -> dict[str, Any]:
     return {"openapi": "3.0.3", "info": {"title": "The page", "version": "1"}, "paths": paths}
 
 
-class Attack:
+class Attack(ABC):
     """Requests of schemathesis, aimed and spoilt; a subclass says at whom (`aims`) and who sends them (`send`)."""
 
     thread = ""  # of ann's
@@ -123,21 +124,33 @@ class Attack:
     def __init__(self, number: int) -> None:
         self.counts, self.dice = Counter[str](), random.Random(number)
 
+    @abstractmethod
+    def begin(self) -> None:
+        """Start the server, with what is attacked."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Stop the server."""
+
+    @abstractmethod
+    def read_log(self) -> None:
+        """Count what its logs say."""
+
+    @abstractmethod
     def schemas(self) -> list[dict[str, Any]]:
         """Return OpenAPIs of what is attacked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def send(self, case: Any) -> None:
         """Send a request of schemathesis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def aims(self) -> dict[str, Any]:
         """Return values of parameters that reach what is ann's, by their names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look_afterwards(self) -> None:
         """Ask for each view; count what fails, and what ann has lost."""
-        raise NotImplementedError
 
     def report(self, home: str, must_be_0: Sequence[str]) -> bool:
         """Print the counts; return whether those are 0 that must be."""
@@ -363,6 +376,9 @@ class Siege(Attack):
                 self.counts["destroyed"] += 1
                 print(f"destroyed: ann's {name}: {text[:300]}", file=sys.stderr)
 
+    def end(self) -> None:  # noqa: D102
+        self.server.stop()
+
     def read_log(self) -> None:
         """Count the tracebacks, and those that come by a file of ours."""
         for trace in tracebacks_in((self.server.state / "log").read_text("utf-8", "replace")):
@@ -381,10 +397,14 @@ def _plain(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def main() -> None:
+def attack_homes(
+    attack_of: Callable[[Path, int, str], Attack], usage: str | None, requests: int, name: str, must_be_0: Sequence[str]
+) -> None:
+    """Read the command line, attack each home, and exit with 1 if a count is not 0 that must be."""
     warnings.simplefilter("ignore")  # of hypothesis, about formats of texts
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=requests)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds on a home, after which none is sent")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--homes", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
     arguments = parser.parse_args()
@@ -392,18 +412,20 @@ def main() -> None:
     for home in arguments.homes:
         with tempfile.TemporaryDirectory() as directory, ExitStack() as opened:
             url = asyncio.run(opened.enter_context(Database()).new()) if home == "postgres" else ""
-            siege = Siege(Path(directory), arguments.seed, url)
+            attack = attack_of(Path(directory), arguments.seed, url)
             try:
-                siege.begin()
-                siege.attack(arguments.requests)
-                siege.look_afterwards()
+                attack.begin()
+                began = time.monotonic()
+                attack.attack(arguments.requests, arguments.limit)
+                print(f"# {home}: {time.monotonic() - began:.0f} seconds")
+                attack.look_afterwards()
             finally:
-                siege.server.stop()
-            siege.read_log()
-        is_well &= siege.report(home, _MUST_BE_0)
+                attack.end()
+            attack.read_log()
+        is_well &= attack.report(name.format(home), must_be_0)
     if not is_well:
         raise SystemExit(1)
 
 
 if __name__ == "__main__":
-    main()
+    attack_homes(Siege, __doc__, 10_000, "{}", _MUST_BE_0)

@@ -1,7 +1,7 @@
 """Hostile requests to `questbook web` with an issuer: its own sign-in, sign-out and sessions, and all its routes.
 
-    python benchmarks/hostile_page.py                     2,000 requests on each home, in ten minutes at most
-    python benchmarks/hostile_page.py --requests 300 --homes sqlite
+    python benchmarks/hostile_page.py                     2,000 requests on each home
+    python benchmarks/hostile_page.py --requests 300 --homes sqlite --limit 600
 
 Beside `hostile.py`, whose page lies below another server's log-in. Ann and bob sign in with tokens of one issuer
 (HS256), and play. Then requests come with bob's session, bob's token, or what holds for nobody: cookies whose signature
@@ -18,15 +18,11 @@ are lifted, since all come from one address. Nothing leaves this machine.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
 import sys
-import tempfile
 import time
-import warnings
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -36,8 +32,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import httpx  # noqa: E402
 import jwt  # noqa: E402
 import page_players  # noqa: E402
-from database import Database  # noqa: E402
-from hostile import CLAIMS, MIRA, VIEWS, WORD, Attack, page_schema, query_of  # noqa: E402
+from hostile import CLAIMS, MIRA, VIEWS, WORD, Attack, attack_homes, page_schema, query_of  # noqa: E402
 
 from questbook.graphs.identity.sessions import sign  # noqa: E402
 
@@ -164,7 +159,7 @@ class PageAttack(Attack):
             print("let in: a session goes on after its end")
 
     def nobody(self) -> tuple[dict[str, str], bool]:
-        """Return headers of who is nobody, or of somebody whose name is like ann's, and whether that is somebody."""
+        """Return headers of nobody, or of a person whose name is like ann's, and whether that person may come in."""
         name, _, signature = self.bobs.partition("=")[2].partition(".")
         wrong = [
             f"{name}.{signature[:-1]}x", f"{name}.", f"x{name}.{signature}",
@@ -177,7 +172,7 @@ class PageAttack(Attack):
         return {"authorization": self.dice.choice(["Bearer ", "bearer ", "Bearer  "]) + token}, is_somebody
 
     def _some_token(self) -> tuple[str, bool]:
-        """Return a token, and whether it holds for somebody: never for ann."""
+        """Return a token, and whether it holds for a person, never for ann."""
         if self.dice.random() < 0.3:
             return self.token(self.dice.choice(_LIKE_ANN)), True
         now, head = int(time.time()), self.token("ann").split(".")
@@ -219,6 +214,9 @@ class PageAttack(Attack):
             self.counts["destroyed"] += 1
             print(f"destroyed: ann's story: {story[:300]}")
 
+    def end(self) -> None:  # noqa: D102
+        self.process.end()
+
     def read_log(self) -> None:
         """Count the tracebacks, and the lines of the audit log."""
         for trace in self.process.tracebacks():
@@ -233,32 +231,5 @@ class PageAttack(Attack):
                 self.counts["bad lines"] += 1
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")  # of hypothesis, about formats of texts
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=2_000)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds on a home, after which none is sent")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--homes", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
-    arguments = parser.parse_args()
-    is_well = True
-    for home in arguments.homes:
-        with tempfile.TemporaryDirectory() as directory, ExitStack() as opened:
-            url = asyncio.run(opened.enter_context(Database()).new()) if home == "postgres" else ""
-            attack = PageAttack(Path(directory), arguments.seed, url)
-            try:
-                attack.begin()
-                began = time.monotonic()
-                attack.attack(arguments.requests, arguments.limit)
-                print(f"# {home}: {time.monotonic() - began:.0f} seconds")
-                attack.look_afterwards()
-            finally:
-                attack.process.end()
-            attack.read_log()
-        is_well &= attack.report(f"page_{home}", _MUST_BE_0)
-    if not is_well:
-        raise SystemExit(1)
-
-
 if __name__ == "__main__":
-    main()
+    attack_homes(PageAttack, __doc__, 2_000, "page_{}", _MUST_BE_0)

@@ -1,4 +1,4 @@
-"""One run or edit at a time on a thread, whoever begins it: a second one waits, and is refused after two minutes.
+"""One run or edit at a time on a thread, from any program: a second one waits, and is refused after two minutes.
 
 Some servers begin the answers to two messages at once, and the second reply drops out of the thread. So where
 QUESTBOOK_DATABASE names a database, each run of a graph takes an advisory lock there, the one by which the page and the
