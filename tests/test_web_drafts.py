@@ -155,8 +155,14 @@ def test_the_tree_keeps_its_row_its_choice_and_the_name_that_one_writes(page, si
         other.post("undo")
         other.say("I wait.")
         expect(rows).to_have_count(3)
-    expect(page.locator(f"#{row}")).to_be_focused()
-    expect(page.locator("#tree [tabindex='0']")).to_have_attribute("id", row)
+        expect(page.locator(f"#{row}")).to_be_focused()
+        page.keyboard.press("Tab")
+        other.post("undo")
+        other.say("I sleep.")
+        expect(rows).to_have_count(4)
+        expect(page.locator("#tree [tabindex='0']")).to_have_attribute("id", row)
+        page.keyboard.press("Shift+Tab")
+        expect(page.locator(f"#{row}")).to_be_focused()
     assert page.input_value("#line") == "the qu"
     assert page.input_value("#one") == chosen
 

@@ -131,7 +131,7 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     found = [one for one in words if wanted <= words[one]]
     found = found or [one for one in words if wanted <= words[one] | names.get(one.subject, set())]
     if mine and mine["me"] and wanted:
-        found = [one for one in found if _CLAUSE["own"].search(f"{question}: {one.said}")]
+        found = [one for one in found if _CLAUSE["owned" if "have" in question.split() else "own"].search(one.said)]
     elif not mine:
         found = [one for one in found if wanted and "You " not in one.said]
     if found := [one for one in found if yes_no or one.negative == bool(no)]:

@@ -92,7 +92,7 @@
       if ([...field.options ?? []].some((option) => option.value === value)) field.value = value;
     });
     if (again(focus) !== document.activeElement) again(focus)?.focus({ preventScroll: true });
-    rove(document.activeElement);
+    rove(one(reached));
     const number = one("story").dataset.turn;
     one("turn").textContent = number === "0" ? "" : `turn ${number}`;
     if (target === "story") body.classList.toggle("replying", Boolean(one("live")));
@@ -288,9 +288,12 @@
     }
   });
   const itemsBeside = (item) => [...item.parentElement.querySelectorAll('[role="treeitem"]')];
-  // Of the tree, Tab reaches the row where one was last.
+  // Of the tree, Tab reaches the row where one was last, also after a refresh while one was elsewhere.
+  let reached;
   const rove = (row) => {
-    if (row.role === "treeitem") itemsBeside(row).forEach((item) => { item.tabIndex = item === row ? 0 : -1; });
+    if (row?.role !== "treeitem") return;
+    reached = row.id;
+    itemsBeside(row).forEach((item) => { item.tabIndex = item === row ? 0 : -1; });
   };
   document.addEventListener("focusin", ({ target }) => rove(target));
   const go = (where) => htmx.ajax("POST", `${place}/go`, { values: { where }, target: "#problem" });
