@@ -348,9 +348,7 @@ def _is_json(value: Any) -> bool:
 
 def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> None:
     """Write what the manifest says beside checksums, and the lines of each part, to a file that does not exist."""
-    texts = {
-        name: "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines) for name, lines in parts.items()
-    }
+    texts = {name: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows) for name, rows in parts.items()}
     data = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     about = about | {"sha256": {name: hashlib.sha256(part).hexdigest() for name, part in data.items()}}
     with path.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -6,7 +6,7 @@ done, a notice tells a person, and the next reflection begins with the same fact
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial, wraps
 
@@ -30,11 +30,11 @@ from questbook.graphs.turn.tool_calls import calls_of
 from questbook.graphs.turn.turn import head_of, public_turns, turn_records
 from questbook.memory.facts import reflection
 from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
-from questbook.memory.facts.writing import FactDraft, write_facts
+from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import JointReads, put_all
 from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
@@ -108,12 +108,13 @@ async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     update |= {"pending": backlog.importance, "reflected_through": backlog.since}
     if backlog.importance < context.reflection_importance:
         return update
-    valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
+    reads = JointReads(runtime.store)
+    validity = keep_valid(reads, backlog.facts, timeline=state.timeline)
+    valid, head = await asyncio.gather(validity, head_of(reads, context))
     valid.sort(key=lambda item: (-reflection.importance_of(item.value), str(item.value.get("at")), item.key))
-    facts = prompts.fit_budget(
-        [reflection.Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2
-    )
-    name = str(((await head_of(runtime.store, context) or {}).get(state.viewer_page) or {}).get("name") or "")
+    candidates = [reflection.Evidence(item.key, item.value) for item in valid]
+    facts = prompts.fit_budget(candidates, context.buffer_tokens // 2)
+    name = str(((head or {}).get(state.viewer_page) or {}).get("name") or "")
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
@@ -140,20 +141,21 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
     exchanges, facts = (runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS))
-    answers = list[reflection.Evidence]()
-    for text in state.questions:
-        query = Query(
-            text,
-            timeline=state.timeline,
-            before=state.turn + 1,
-            limit=_ANSWERS,
-            weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
-            visibility="all",  # what is concluded of a secret is one
-            refine=partial(keep_valid, runtime.store, timeline=state.timeline),
-        )
-        records = await recall(runtime.store, [exchanges, facts], query)
-        answers += [reflection.Evidence(record.key, record.value) for record in records]
-    similar = await _similar_facts(runtime.store, facts, state, state.facts)
+    reads = JointReads(runtime.store)
+    query = partial(
+        Query,
+        timeline=state.timeline,
+        before=state.turn + 1,
+        limit=_ANSWERS,
+        weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
+        visibility="all",  # what is concluded of a secret is one
+        refine=partial(keep_valid, reads, timeline=state.timeline),
+    )
+    similar, recalled = await asyncio.gather(
+        _similar_facts(reads, facts, state, state.facts),
+        asyncio.gather(*(recall(reads, [exchanges, facts], query(text)) for text in state.questions)),
+    )
+    answers = [reflection.Evidence(record.key, record.value) for records in recalled for record in records]
     nearest = [fact for those in similar for fact in those[:1]]
     further = [fact for those in similar for fact in those[1:]]
     unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
@@ -189,18 +191,18 @@ async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSON:
     stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()
     stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
     drafts = _insight_drafts(state, stamp, runtime)
-    changes = await write_facts(runtime.store, facts, drafts, timeline=state.timeline)
-    drawings = [
-        reflection.second_drawing_op(facts, draft.key, changes.repetitions[draft.key], draft.value)
-        for draft in drafts
-        if draft.key in changes.repetitions
-    ]
-    await put_all(runtime.store, drawings)
     contradictions = state.concluded.contradictions if state.concluded else []
     ended = await write_judgements(runtime.store, facts, contradictions, stamp)
-    repeated = list(changes.repetitions.values())
-    outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
-    await put_all(runtime.store, [reflection.finished_op(reflections, stamp, through, outcome)])
+
+    def last(changes: FactChanges) -> Iterator[PutOp]:
+        for draft in drafts:
+            if repeated := changes.repetitions.get(draft.key):
+                yield reflection.second_drawing_op(facts, draft.key, repeated, draft.value)
+        again = list(changes.repetitions.values())
+        outcome = {"insights": changes.new, "again": again, "ended": ended, "importance": state.pending}
+        yield reflection.finished_op(reflections, stamp, through, outcome)
+
+    changes = await write_facts(runtime.store, facts, drafts, timeline=state.timeline, also=last)
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
