@@ -42,8 +42,8 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 """An assistant's id; what is none is a graph's name."""
-_RUNS = re.compile(r"(?:/threads/([^/]+))?/(commands|runs(?:/\w+)?)/?")
-"""What begins runs. `/a2a` and `/mcp` do it, too, but the server asks itself for them, by the same paths."""
+_RUNS = re.compile(r"(?:POST(?:/threads/([^/]+))?/(commands|runs(?:/\w+)?)|PATCH/threads/([^/]+)())/?")
+"""What begins runs, or names a thread's graph. `/a2a` and `/mcp` do it by the same paths, which the server asks for."""
 
 
 def refuse_strangers(server: ASGIApp) -> ASGIApp:
@@ -85,7 +85,7 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
 
 
 def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | None = None) -> ASGIApp:
-    """Answer a run of a graph on another graph's thread with 409, and one whose context has unknown keys with 422.
+    """Answer a run of a graph on another's thread, or giving it the thread, with 409, unknown context keys with 422.
 
     The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
     noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
@@ -99,7 +99,7 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
             text = f"No socket is opened here. Begin runs by POST {path.removesuffix('stream/events')}runs or commands."
             await PlainTextResponse(text, status_code=403)(scope, receive, send)
             return
-        runs = _RUNS.fullmatch(path) if scope["type"] == "http" and scope["method"] == "POST" else None
+        runs = _RUNS.fullmatch(scope["method"] + path) if scope["type"] == "http" else None
         if runs is None:
             await server(scope, receive, send)
             return
@@ -110,7 +110,7 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
             return next(first, None) or await receive()
 
         client = client_of(scope, server) if client_of else api_server.client()
-        status, problem = await _problem_of(client, body, *runs.groups())
+        status, problem = await _problem_of(client, body, runs[1] or runs[3], runs[2])
         if status:
             await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
         else:
@@ -125,7 +125,7 @@ async def _problem_of(client: Any, body: bytes, thread: str | None, kind: str) -
     try:
         said = json.loads(body)
         for run in said if isinstance(said, list) else [said["params"] if kind == "commands" else said]:
-            assistant = str(run["assistant_id"])
+            assistant = str(run["assistant_id"] if kind else run["metadata"]["graph_id"])
             owner = (await client.threads.get(thread))["metadata"].get("graph_id", "") if thread else ""
             is_id = owner != assistant and _ID.fullmatch(assistant)
             graph = (await client.assistants.get(assistant))["graph_id"] if is_id else assistant

@@ -179,7 +179,7 @@ async def test_no_edit_gives_a_thread_away(forged):
     await talk.say("My lamp is red.")
     edit = {"thread_owner": forged}
     for node in ("before_agent", "after_agent"):
-        with pytest.raises(InputError, match="The thread belongs to 'ann', and that does not change"):
+        with pytest.raises(InputError, match="The thread belongs to 'ann', and remains theirs"):
             talk.agent.update_state(talk.thread, edit, as_node=f"TimelineMemoryMiddleware.{node}")
     assert talk.values["thread_owner"] == "ann"
     with pytest.raises(InputError, match="belongs to 'ann'"):

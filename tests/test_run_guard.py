@@ -93,6 +93,8 @@ async def test_who_waits_too_long_is_told_and_nothing_changes(servers, home, mon
         await run(servers[1], "I wait.")
     with pytest.raises(InputError, match=said):
         await servers[1].aupdate_state(CONFIG, {"summary": "Mine."}, as_node="condense")
+    with pytest.raises(InputError, match=said):
+        await asyncio.to_thread(servers[1].update_state, CONFIG, {"summary": "Mine."}, "condense")
     assert await servers[0].aget_state(CONFIG) == before
     with pytest.raises(CampaignBusyError, match="open in another terminal"):
         async with hold_campaign(home, "ann", "isle"):
@@ -100,6 +102,9 @@ async def test_who_waits_too_long_is_told_and_nothing_changes(servers, home, mon
     locks.free(THREAD)
     await run(servers[1], "I wait.")
     await servers[1].aupdate_state(CONFIG, {"summary": "Mine."}, as_node="condense")
+    await asyncio.to_thread(servers[1].update_state, CONFIG, {"summary": "And mine."}, "condense")
+    assert (await servers[0].aget_state(CONFIG)).values["summary"] == "And mine."
+    assert locks.take(THREAD), "it was let go again"
 
 
 async def say(game, text):

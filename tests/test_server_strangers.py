@@ -239,6 +239,24 @@ async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_
         assert (answer.status_code, answer.content) == (200, sent)
 
 
+@pytest.mark.parametrize(
+    ("thread", "body", "refused"),
+    [
+        ("t", {"metadata": {"graph_id": "desk"}}, OTHER), ("t", {"metadata": {"graph_id": "companion"}}, ""),
+        ("t", {"metadata": {"name": "desk"}}, ""), ("t", {"metadata": None}, ""), ("t", {"ttl": 3}, ""), ("t", [], ""),
+        ("new", {"metadata": {"graph_id": "desk"}}, ""),
+    ],
+)  # fmt: skip
+async def test_a_thread_cannot_be_given_to_another_graph_by_its_metadata(monkeypatch, thread, body, refused):
+    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=Api))
+    monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(check_runs(echo)), base_url=OURS) as client:
+        answer = await client.patch(f"/threads/{thread}", json=body)
+        other = await client.patch(f"/threads/{thread}/runs", json=body)
+    assert (answer.status_code, answer.json()) == ((409, {"detail": refused}) if refused else (200, body))
+    assert (other.status_code, other.json()) == (200, body)
+
+
 async def test_a_socket_that_takes_commands_is_not_opened_and_others_are():
     sent = []
 

@@ -198,10 +198,8 @@ async def _search_talk(
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     exchanges, before = runtime.context.campaign_namespace("exchanges"), min(state.turn, state.remembered_through + 1)
-    results = await archives.search_conversation(
-        runtime.store, exchanges, query, timeline=state.timeline, before=before
-    )
-    return await _page_text(results, query.text, state, runtime.context)
+    talks = await archives.search_conversation(runtime.store, exchanges, query, timeline=state.timeline, before=before)
+    return await _page_text(talks, query.text, state, runtime.context)
 
 
 async def _page_text(results: archives.Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:

@@ -57,9 +57,7 @@ class ThreadOwner(Checked):
     def _reduced(self, write: Any) -> Any:
         owner = self.value if self.is_available() else None
         if not isinstance(write, str) or (owner and write != owner):
-            raise InputError(
-                f"{self.key}: got {write!r:.80}. The thread belongs to {owner!r}, and that does not change."
-            )
+            raise InputError(f"{self.key}: got {write!r:.80}. The thread belongs to {owner!r}, and remains theirs.")
         return write
 
 

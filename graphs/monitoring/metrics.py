@@ -18,9 +18,7 @@ _RECALL = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.3, 2.6, 5, 20)
 _OF, _ALL = ["machine"], dict[str, Any](registry=REGISTRY, namespace="questbook")
 
 TURNS = Counter("turns", "Turns that have ended.", ["machine", "outcome"], **_ALL)
-FIRST_TOKEN = Histogram(
-    "first_token_seconds", "From a message to its reply's first words.", _OF, buckets=_REPLY, **_ALL
-)
+FIRST_TOKEN = Histogram("first_token_seconds", "From a message to the reply's start.", _OF, buckets=_REPLY, **_ALL)
 REPLY = Histogram("turn_seconds", "From a message to the end of its reply.", _OF, buckets=_REPLY, **_ALL)
 UPKEEP = Histogram("upkeep_seconds", "From the end of a reply to the end of its notes.", _OF, buckets=_REPLY, **_ALL)
 BACKLOG = Gauge("upkeep_backlog", "Turns that were replied to and are still being noted.", **_ALL)

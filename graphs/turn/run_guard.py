@@ -61,12 +61,12 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002, D102
-        turn = _Turn(self, config)
-        own = run_sync(turn.__aenter__())
-        try:
+        with _Turn(self, config) as own:
             yield from super().stream(input, own, **options)
-        finally:
-            run_sync(turn.__aexit__())
+
+    def bulk_update_state(self, config: Any, supersteps: Any) -> RunnableConfig:  # noqa: D102
+        with _Turn(self, config) as own:
+            return super().bulk_update_state(own, supersteps)
 
     async def abulk_update_state(self, config: Any, supersteps: Any) -> RunnableConfig:  # noqa: D102
         async with _Turn(self, config) as own:
@@ -108,6 +108,12 @@ class _Turn:
     async def __aexit__(self, *_: object) -> None:
         if self.takes:
             await asyncio.shield(asyncio.to_thread(self.takes.free, self.thread))
+
+    def __enter__(self) -> Any:
+        return run_sync(self.__aenter__())
+
+    def __exit__(self, *_: object) -> None:
+        run_sync(self.__aexit__())
 
 
 class SessionLocks:
