@@ -42,8 +42,13 @@ install: $(INSTALLED)
 test: $(TOOLS)
 	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs $(MARKS) $(ARGS)
 
+# The files that take longest begin first, so that none is waited for at the end.
+LONGEST := deploy monitoring_drain kills web_kept trials load_benchmark web_access patterns web_safety web_sign_in \
+	web_page monitoring forty_turns web_tabs web_controls studio_forks homes scopes_databases studio docs store_model
+
 slow: $(TOOLS)
-	@$(BIN)/python -m pytest -n 4 --dist loadfile -rs -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -rs -m slow $(ARGS) \
+		$(LONGEST:%=tests/test_%.py) tests
 
 DOORS := terminal_pipe terminal_travel campaign_file history_moves web_owner web_shares web_tabs web_endpoints
 

@@ -76,6 +76,7 @@ class Measured(NamedTuple):
     cpu: float
     database_cpu: float
     bytes: int
+    memory: int  # of the process that has most, after the last turn
     counts: Counter[str]
 
 
@@ -198,11 +199,12 @@ async def _play(
     await asyncio.gather(*(evening(player, began + limit) for player in people))
     seconds, own = time.monotonic() - began, time.process_time() - own
     after = await asyncio.to_thread(used)
+    memory = max(process.memory() for process in processes)
     counts["client's CPU, ms a turn"] = round(1000 * own / max(len(timed), 1))
     at_once = asyncio.Semaphore(_CHECKED_AT_ONCE)
     await asyncio.gather(*(_check(player, at_once) for player in people))
     cpu, database_cpu, size = (later - sooner for later, sooner in zip(after, before, strict=True))
-    return Measured(timed, seconds, cpu, database_cpu, int(size), counts)
+    return Measured(timed, seconds, cpu, database_cpu, int(size), memory, counts)
 
 
 async def _check(player: Player | BarePlayer, at_once: asyncio.Semaphore) -> None:
@@ -233,7 +235,7 @@ def row(setup: Setup, done: Measured) -> str:
     cells = [
         _CALLED[setup.who], _CALLED[setup.home], setup.processes, setup.model, f"{len(done.turns):,}{cut}",
         f"{len(done.turns) / done.seconds:.1f}", *(waits or 3 * ["–"]), f"{1000 * done.cpu / number:.0f}",
-        f"{1000 * done.database_cpu / number:.0f}", f"{done.bytes / number / 1024:.1f}",
+        f"{1000 * done.database_cpu / number:.0f}", f"{done.bytes / number / 1024:.1f}", f"{done.memory / 2**20:.0f}",
         ", ".join(str(done.counts[name]) for name in _MUST_BE_0),
     ]  # fmt: skip
     return f"| {' | '.join(map(str, cells))} |"
@@ -242,8 +244,9 @@ def row(setup: Setup, done: Measured) -> str:
 def table(all_of: dict[Setup, Measured]) -> None:
     """Print a table, p50 / p95 / p99."""
     print("\n| | home | processes | model | turns | turns/s | s to the first token | s to the reply's end", end="")
-    print(" | s to the notes' end | CPU ms a turn | PostgreSQL's | KB a turn | errors, lost, doubled, foreign |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print(" | s to the notes' end | CPU ms a turn | PostgreSQL's | KB a turn | MB a process", end="")
+    print(" | errors, lost, doubled, foreign |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for setup, done in all_of.items():
         print(row(setup, done))
 
@@ -259,6 +262,7 @@ def figures(setup: Setup, done: Measured) -> None:
     print(f"{setup.key}_cpu: {1000 * done.cpu / number:.1f} ms")
     print(f"{setup.key}_database_cpu: {1000 * done.database_cpu / number:.1f} ms")
     print(f"{setup.key}_kilobytes: {done.bytes / number / 1024:.1f} KB")
+    print(f"{setup.key}_memory: {done.memory / 2**20:.0f} MB")
     for name in (*_MUST_BE_0, "not played", "full", "tracebacks", "asked for others"):
         unit = "times" if name in ("full", "asked for others") else "faults"
         print(f"{setup.key}_{name.replace(' ', '_')}: {done.counts[name]} {unit}")

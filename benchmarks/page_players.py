@@ -146,6 +146,12 @@ class Process:
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
+    def memory(self) -> int:
+        """Return the bytes of memory that it has now."""
+        if self.process is None:
+            raise RuntimeError("It was not started.")
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
     def tracebacks(self) -> list[str]:
         """Return the tracebacks in its log, each as the file of ours that it went through last, and the error."""
         return tracebacks_in(self.log.read_text("utf-8", "replace"))

@@ -61,6 +61,13 @@ class Refusing(Checking):
             raise ConnectionError("the line went dead")
 
 
+class RefusingTheRest(Refusing):
+    """The same, but what stands before it in a batch is written, as by a store without transactions."""
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return [result for op in ops for result in await super(RefusingTheRest, self).abatch([op])]
+
+
 class Halting(InMemoryStore):
     """Writes some of a batch and fails, as a store without transactions may."""
 

@@ -3,7 +3,7 @@
 import pytest
 from conftest import MIRA
 from fact_play import CONTEXT, FACTS, stored
-from faulty_stores import Refusing
+from faulty_stores import Refusing, RefusingTheRest
 from forgetting_of import forgetting_of
 from langgraph.store.memory import InMemoryStore
 from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, numbers, tell
@@ -87,15 +87,16 @@ async def test_why_tells_all_that_an_insight_was_drawn_from_and_no_secret(story)
     assert set(cause.drawn_from) == {DEBT["text"], MILL["text"]}
 
 
-async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twice(new_game):
+@pytest.mark.parametrize(("store", "written"), [(Refusing, 0), (RefusingTheRest, 1)])
+async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twice(new_game, store, written):
     game = new_game(reflection_importance=6)
-    game.store = Refusing()
+    game.store = store()
     game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
     await game.begin()
     await think(game, "I ask.", DEBT)
     game.store.refused = "reflection"
     await think(game, "I ask Oda.", MILL)
-    assert len(await stored(game, SOURCES)) == 1
+    assert len(await stored(game, SOURCES)) == written
     game.store.refused = ""
     await think(game, "I go to the fair.", FAIR, MILL["text"])
     [insight] = await insights(game)

@@ -45,7 +45,7 @@ def test_a_row_that_was_cut_off_says_how_many_turns_were_not_played(monkeypatch)
     from benchmarks import load
 
     setup, turns = load.Setup("ours", "postgres", 4, "300ms"), [page_players.Timed(0.5, 1.0, 2.0)]
-    whole = load.Measured(turns, 2.0, 0.1, 0.02, 2048, Counter())
+    whole = load.Measured(turns, 2.0, 0.1, 0.02, 2048, 2**27, Counter())
     assert load.row(setup, whole).startswith("| **ours** | PostgreSQL | 4 | 300ms | 1 | 0.5 | 0.50 / 0.50 / 0.50 |")
     cut = whole._replace(turns=[], counts=Counter({"not played": 1200, "lost": 2}))
     assert load.row(setup, cut).startswith("| **ours** | PostgreSQL | 4 | 300ms | 0, cut off: 1,200 not played | 0.0 |")

@@ -218,6 +218,10 @@ WRONG = {
         "QUESTBOOK_MOST_TURNS: got 'many'",
     ),
     "the log": ({"QUESTBOOK_PEOPLE": f"ann:{'a' * 20}", "QUESTBOOK_AUDIT": "disk"}, "QUESTBOOK_AUDIT: got 'disk'"),
+    "the list of the forgotten": (
+        {"QUESTBOOK_FORGOTTEN": "/tmp/list", "QUESTBOOK_FORGOTTEN_KEY": "short"},
+        "QUESTBOOK_FORGOTTEN_KEY 32 random characters",
+    ),
     "a proxy": ({"QUESTBOOK_TRUSTED_PROXIES": "*"}, "QUESTBOOK_TRUSTED_PROXIES: got '*'"),
 }
 

@@ -30,7 +30,8 @@ from questbook.graphs.web.serve import server_of
 
 ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 """The browser that `.ci/run` installs; Playwright's own cannot be fetched everywhere."""
 
 

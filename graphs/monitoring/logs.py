@@ -48,14 +48,12 @@ def start_logging(logger: str = "") -> None:
         import structlog
     except ImportError as error:
         raise SettingsError(f"{VARIABLE}=json needs {error.name}: pip install 'questbook[ops]'.") from error
-    processors: Any = [
+    steps: Any = [
         _Line(),
         structlog.processors.TimeStamper("iso", key="time"),
         structlog.processors.JSONRenderer(),
     ]
-    formatter = structlog.stdlib.ProcessorFormatter(
-        processors=processors, use_get_message=False, pass_foreign_args=True
-    )
+    formatter = structlog.stdlib.ProcessorFormatter(processors=steps, use_get_message=False, pass_foreign_args=True)
     handler, chosen = logging.StreamHandler(sys.stderr), logging.getLogger(logger or None)
     handler.setFormatter(formatter)
     if any(isinstance(each.formatter, structlog.stdlib.ProcessorFormatter) for each in chosen.handlers):

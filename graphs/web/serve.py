@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.forgetting.suppression import SuppressionList
 from questbook.graphs.identity.identity import TokenCheck
 from questbook.graphs.monitoring.logs import start_logging, writes_json
 
@@ -48,6 +49,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     start_logging()
     host, port, people, tokens = flags.host, flags.port, people_of(os.environ.get(VARIABLE, "")), _tokens()
     proxies = proxies_of(os.environ.get(PROXIES, ""))
+    SuppressionList.find()  # else what is wrong with it is said when somebody wants to be forgotten
     if people and tokens:
         raise ServerError(f"Take {VARIABLE}, for a few people who share all, or an issuer's tokens; not both.")
     if host not in _LOCAL and not people and not tokens:
