@@ -123,9 +123,7 @@ def core_tool(function: Callable[..., str]) -> CoreTool:
         raise DeclarationError(f"{name}: expected a docstring and a first argument `value`, the section's text.")
     if strange := [one.name for one in others if one.name not in hints or one.name == "label"]:
         raise DeclarationError(f"{name}: the argument {strange[0]!r} needs a type, and may not be called 'label'.")
-    fields: dict[str, Any] = {
-        one.name: (hints[one.name], ... if one.default is one.empty else one.default) for one in others
-    }
+    fields: JSON = {one.name: (hints[one.name], ... if one.default is one.empty else one.default) for one in others}
     arguments = create_model(name, __base__=_Args, __doc__=function.__doc__, **fields)
 
     def change(value: str, args: BaseModel) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from beside import start_beside
 from langgraph.graph import START, StateGraph
+from langgraph.store.base import PutOp
 from langgraph.types import Command, interrupt
 from postgres import execute, migrated_database
 from program import questbook
@@ -16,6 +17,7 @@ from test_local_checkpointer import State
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.forgetting.forget import forget
+from questbook.graphs.local import copying
 from questbook.graphs.local.copying import CopyError, copy_home
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, hold_campaign
@@ -286,6 +288,36 @@ async def test_a_record_that_says_something_else_is_named_and_stays(homes):
     with pytest.raises(CopyError, match=r"^Record 'k' in 'ann/isle/facts' is not the same there as here"):
         await copy(one, other)
     assert await other.read_item(("ann", "isle", "facts"), "k") == {"text": "a gull"}
+
+
+@pytest.mark.parametrize("how", ["removed", "added"])
+async def test_records_that_are_removed_while_others_are_copied_are_told_of(homes, monkeypatch, how):
+    one, other = homes
+    monkeypatch.setattr(copying, "_BATCH", 3)
+    async with one.open_store("hash") as store:
+        for number in range(8):
+            await store.aput(("ann", "isle", "notes"), f"k{number}", {"text": f"note {number}"})
+    write, batches = copying._copy_records, []
+
+    async def meanwhile(to, batch):
+        written = await write(to, batch)
+        batches.append(batch)
+        if len(batches) == 1:
+            async with one.open_store("hash") as store:
+                for number in (0, 1):
+                    key, value = (f"k{number}", None) if how == "removed" else (f"n{number}", {"text": "new"})
+                    await store.abatch([PutOp(("ann", "isle", "notes"), key, value)])
+        return written
+
+    monkeypatch.setattr(copying, "_copy_records", meanwhile)
+    if how == "added":
+        await copy(one, other)
+    else:
+        with pytest.raises(CopyError, match=r"^Records were removed here meanwhile: copy again\.$"):
+            await copy(one, other)
+        assert len((await kept(other))[1]) == 6, "two of them are gone here, and two were passed over"
+    await copy(one, other)
+    assert await kept(other) == await kept(one)
 
 
 @slow

@@ -1,5 +1,6 @@
 """A data directory whose databases do not belong together: it is said at the start, and mended where it can be."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -9,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 from held import hold_campaign
+from postgres import execute, migrated_database
 from program import start
 
 from questbook import prune
@@ -19,6 +21,7 @@ from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.terminal.homes import doctor
 from questbook.memory.store.database_file import list_keys
 
@@ -66,6 +69,29 @@ async def test_a_sound_home_says_nothing(home, capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Checkpoints and memories agree (1 campaign of adventurer)."
     assert [line for line in said[1:] if "MiniLM" not in line] == []
+
+
+async def test_on_a_database_no_file_is_spoken_of(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("QUESTBOOK_DATABASE", url := await asyncio.to_thread(migrated_database))
+    home = home_at(url, tmp_path)
+    await play(home, *WORDS[:2])
+    execute(url, "CREATE TABLE known AS SELECT * FROM store")
+    told = []
+    for lost in ("store", "checkpoints"):
+        execute(url, f"DELETE FROM {lost}")
+        assert not await doctor(CONTEXT, Namespace(mend=False))
+        told.append(capsys.readouterr().out)
+        execute(
+            url, "INSERT INTO store (prefix, key, value) SELECT prefix, key, value FROM known ON CONFLICT DO NOTHING"
+        )
+    assert "Memory is missing or from another day" in told[0]
+    assert "The checkpoints of this campaign are missing" in told[1]
+    for said in told:
+        assert ".db" not in said
+        assert "file" not in said
+        assert "Keep a copy of both before you mend" in said
+        assert "start once with" not in said, "a database refuses another embedder"
+        assert "then `questbook migrate` a new database with QUESTBOOK_EMBEDDINGS=minilm, then `questbook copy`" in said
 
 
 @pytest.mark.slow
@@ -169,7 +195,7 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     await play(home, *WORDS[2:])
     lose(home, "checkpoints.db")
     shutil.move(home.path / "old", home.checkpoints)
-    assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
+    assert "they end with turn 2, and memory knows turns to 4" in await problem(home)
     assert not await doctor(CONTEXT, Namespace(mend=True))
     assert "written to memory again" not in capsys.readouterr().out, "there is nothing to mend"
     assert (await play(home, "I leave"))["turn"] == 3
@@ -177,7 +203,7 @@ async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monke
     assert not await doctor(CONTEXT, Namespace(mend=False))
     said = capsys.readouterr().out
     assert "turns that no checkpoint has (3 to 4)" in said
-    assert "Versions before 0.2.1 lost turns where two programs" in said
+    assert "In a data directory, versions before 0.2.1 lost turns where two programs" in said
     assert start(home.path, "export", "isle.zip", "--campaign", "isle").returncode == 0
     with zipfile.ZipFile("isle.zip") as archive:
         assert WORDS[2] in archive.read("records.jsonl").decode(), "what was said can still be read"
@@ -204,7 +230,7 @@ def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
     assert start(tmp_path, "chat", words="My name is Ann and I like tea.\n").returncode == 0
     lose(FileHome(tmp_path), "memory.db")
     run = start(tmp_path, "play", "--seed", "6", words="/quit\n")
-    assert "memory.db is missing or from another day" in (run.stdout + run.stderr).decode()
+    assert "Memory is missing or from another day" in (run.stdout + run.stderr).decode()
     run = start(tmp_path, "doctor", words="")
     assert (run.returncode, run.stdout.decode().count("--mend")) == (2, 2)
     run = start(tmp_path, "doctor", "--mend", words="")
@@ -261,7 +287,7 @@ async def test_turns_whose_states_were_pruned_are_said_to_be_lost(home, capsys):
     assert not await doctor(CONTEXT, Namespace(mend=True))
     said = capsys.readouterr().out
     assert "Lost are turns 1 to 3: no checkpoint has them as they were before they were remembered." in said
-    assert "Versions before 0.2.1 lost turns" in said
+    assert "versions before 0.2.1 lost turns" in said
     async with open_game(CONTEXT, home) as game:
         store = (await game.load()).store
         [exchange] = await store.asearch((CONTEXT.user, "isle", "exchanges"))

@@ -1,6 +1,7 @@
 """Taking things out of the files: no byte of what was deleted stays."""
 
 import sqlite3
+import uuid
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -17,6 +18,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.interface.forgetting import remove_typed
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import open_checkpointer
+from questbook.graphs.local.homes import home_at
 from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "the Silver Heron"
@@ -296,7 +298,14 @@ class Statements:
     """Stands for a saver or a store in PostgreSQL: it keeps the statements that it is given; its cursor is itself."""
 
     def __init__(self, *tables):
-        self.tables, self.given = tables, []
+        self.tables, self.given, self.noting = tables, [], []
+        self.connection = self
+
+    def add_notice_handler(self, handler):
+        self.noting.append(handler)
+
+    def remove_notice_handler(self, handler):
+        self.noting.remove(handler)
 
     @asynccontextmanager
     async def _cursor(self):
@@ -346,6 +355,7 @@ async def test_a_store_in_postgresql_is_vacuumed_whether_it_is_asynchronous_or_n
     monkeypatch.setattr(type(store), "_cursor", lambda _: statements._cursor())
     await backends.compact(store, None, None, "Done", cut=True)
     assert [statement for statement, _ in statements.given[1:]] == ["VACUUM store", "VACUUM store_vectors"]
+    assert statements.noting == []
 
 
 async def test_a_database_that_is_not_vacuumed_is_told_of():
@@ -358,3 +368,33 @@ async def test_a_database_that_is_not_vacuumed_is_told_of():
     hint = r"not vacuumed: not yours\. VACUUM checkpoints, checkpoint_blobs, checkpoint_writes yourself"
     with pytest.raises(ForgettingError, match=hint):
         await backends.PostgresErasure(Refusing()).compact()
+
+
+@pytest.mark.slow
+async def test_a_role_that_may_not_vacuum_is_told_of():
+    pytest.importorskip("psycopg")
+    from postgres import PostgresStore, execute, migrated_database
+
+    url = migrated_database()
+    clerk = f"clerk_{uuid.uuid4().hex}"
+    execute(url, f"CREATE ROLE {clerk} LOGIN")
+    execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {clerk}")
+    theirs = url.replace("://postgres:", f"://{clerk}:")
+    assert theirs != url
+    says = (
+        r"^What was to be forgotten is removed, but the database was not vacuumed: permission denied to vacuum \"{}\""
+    )
+    home = home_at(theirs, "here")
+    async with home.open_checkpointer() as saver, home.open_store("hash") as store:
+        with pytest.raises(ForgettingError, match=says.format("checkpoints")):
+            await backends.PostgresErasure(saver).compact()
+        with pytest.raises(ForgettingError, match=says.format("store")):
+            await backends.compact(store, None, None, "Done", cut=False)
+    with PostgresStore.from_conn_string(theirs) as store:
+        with pytest.raises(ForgettingError, match=says.format("store")):
+            await backends.compact(store, None, None, "Done", cut=False)
+        assert store.conn._notice_handlers == []
+    with PostgresStore.from_conn_string(url) as store:
+        await backends.compact(store, None, None, "Done", cut=False)
+    execute(url, f"DROP OWNED BY {clerk}")
+    execute(url, f"DROP ROLE {clerk}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from contextlib import suppress
 
 import psycopg
@@ -103,6 +104,7 @@ def sitting(place, path, words):
 
 _BY_NATURE = [
     (r"\s+The\s+database's\s+write-ahead\s+log,[^.]*\.", ""),  # what forgetting does not reach there
+    (r"start once with QUESTBOOK_EMB.* here again|`questbook migrate` a new .*`questbook copy` to it", "EMBED AGAIN"),
     (r"and \d+ values \(", "and VALUES ("),  # a database has one for each message
     (r"\d[\d.,]* (?:kB|MB|bytes)", "SIZE"),  # of files and tables
     (r"\(\d+\.\d s\)", "SECONDS"),
@@ -171,9 +173,19 @@ async def test_what_is_kept_is_read_without_opening_a_game(any_home):
     assert await any_home.read_item(places[0], "k1") is None
     assert await any_home.read_item(("nobody",), "k1") is None
     of_ann = [place for place in places if place[0] == "ann"]
-    assert sorted(await any_home.list_paths("ann", "facts")) == sorted(of_ann)
-    assert sorted(await any_home.list_paths(None, "facts")) == sorted([*of_ann, places[-1]])
-    assert await any_home.list_paths("nobody", "facts") == await any_home.list_paths("a%", "f_cts") == []
+    assert await any_home.records("ann", "facts", "k4") == {places[4]: {"text": "a heron", "n": 4}}
+    assert await any_home.records("ann", "facts", "k3") == await any_home.records(None, "facts", "k3") == {}
+    assert await any_home.records("nobody", "facts", "k0") == await any_home.records("a%", "f_cts", "k0") == {}
+    async with any_home.open_store("hash") as store:
+        for number, place in enumerate(places):
+            await store.aput(place, "same", {"n": number})
+    same = {place: {"n": number} for number, place in enumerate(places) if place[-1] == "facts"}
+    assert await any_home.records(None, "facts", "same") == same
+    assert [*await any_home.records(None, "facts", "same")] == sorted(same), "in order"
+    assert await any_home.records("ann", "facts", "same") == {place: same[place] for place in of_ann}
+    async with any_home.open_store("hash") as store:
+        for place in places:
+            await store.adelete(place, "same")
     assert sorted(await any_home.list_keys(("ann", "100%"))) == [(places[0], "k0"), ((*places[0], "deep"), "k")]
     assert await any_home.list_keys(("ann", "100_")) == [(places[1], "k1")]
     assert await any_home.list_keys(("ann", r"a\b")) == [(places[4], "k4")]
@@ -375,6 +387,22 @@ async def test_what_lets_us_connect_but_has_no_database_behind_it_is_not_asked_w
 
 
 END = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
+
+
+@slow
+async def test_after_a_long_outage_the_database_is_used_again_as_soon_as_it_is_back(postgres):
+    name = postgres.url.partition("?")[0].rpartition("/")[2]
+    server = postgres.url.replace(f"/{name}?", "/postgres?")
+    async with postgres.keep_open(), postgres._pool() as pool:
+        pool.reconnect_timeout /= 10
+        assert await postgres.problem() == ""
+        execute(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        execute(server, END, name)
+        back = time.monotonic() + 4  # psycopg's pool tries after 1, 3 and 7 seconds
+        while time.monotonic() < back:
+            assert await postgres.problem() == "home"
+        execute(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert await postgres.problem() == "", "within two seconds"
 
 
 @slow

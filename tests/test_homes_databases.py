@@ -1,5 +1,6 @@
 """A database for games: `questbook migrate`, what it refuses, and what is said where one cannot be used."""
 
+import argparse
 import asyncio
 import os
 import re
@@ -7,15 +8,20 @@ import socket
 
 import psycopg
 import pytest
+from langgraph.store.postgres import AsyncPostgresStore
 from postgres import execute, migrated_database, new_database
 from program import questbook
 
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import SettingsError
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.homes import home_at
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.cli import parser
+from questbook.graphs.terminal.homes import copy
+from questbook.graphs.web.campaign_pool import shared_with
 from questbook.memory.errors import EmbedderChangedError
 
 slow = pytest.mark.slow
@@ -110,6 +116,80 @@ async def test_another_embedder_is_refused_with_what_to_do(database):
         await database.migrate(HashEmbeddings(64))
 
 
+async def test_the_options_of_a_url_hold_for_its_tables_and_for_what_is_kept_in_them():
+    url = await asyncio.to_thread(new_database)
+    execute(url, "CREATE SCHEMA games")
+    home = home_at(f"{url}&options=-csearch_path%3Dgames%2Cpublic", "here")
+    assert len(await home.migrate("hash")) == 3
+    await opens(home)
+    async with home.open_store() as store:
+        await store.aput(("ann", "isle", "shelf"), "shelf", {"n": 1})
+    assert await home.records("ann", "shelf", "shelf") == {("ann", "isle", "shelf"): {"n": 1}}
+    assert tables_in(url) == [], "nothing is beside it"
+    assert execute(url, "SELECT count(*) FROM games.store WHERE key = 'shelf'") == [(1,)]
+    assert await home._rows("SELECT current_setting('jit') AS jit, current_setting('work_mem') AS memory") == [
+        {"jit": "off", "memory": "32MB"}
+    ]
+
+
+async def test_no_option_is_sent_that_a_proxy_refuses(database, monkeypatch):
+    sent, connect = [], psycopg.AsyncConnection.connect
+
+    async def note(conninfo="", **options):
+        sent.append(options)
+        return await connect(conninfo, **options)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", note)
+    await database.has_begun()
+    assert len(sent) > 1
+    assert not any("options" in options for options in sent)
+
+
+@pytest.mark.parametrize("dims", [8, 512])
+async def test_a_store_that_langgraph_made_for_other_vectors_is_refused_by_migrate(dims):
+    url = await asyncio.to_thread(new_database)
+    made = {"embed": HashEmbeddings(dims), "dims": dims, "fields": ["text"]}
+    async with AsyncPostgresStore.from_conn_string(url, index=made) as store:
+        await store.setup()
+    index = "SELECT to_regclass('store_vectors_embedding_idx')::text"
+    assert execute(url, index) == [("store_vectors_embedding_idx",)]
+    home = home_at(url, "here")
+    if dims == 512:
+        assert len(await home.migrate("hash")) == 3
+        await opens(home)
+    else:
+        for _ in range(2):
+            with pytest.raises(
+                HomeError, match=r"takes 8 dimensions, and hash-1:512 with 512 dimensions cannot use it\."
+            ):
+                await home.migrate("hash")
+        with pytest.raises(HomeError, match="run `questbook migrate`"):
+            await home.check()
+    assert execute(url, index) == [(None,)], "no index on vectors"
+
+
+async def test_all_campaigns_records_are_read_in_one_statement_without_the_rest_of_the_table(database, monkeypatch):
+    for last, key in (("exchanges", "'k' || n"), ("shelf", "'shelf'")):
+        rows = f"SELECT 'user' || n || '.isle.{last}', {key}, '{{}}' FROM generate_series(1, 3000) AS n"
+        execute(database.url, f"INSERT INTO store (prefix, key, value) {rows}")
+    asked, rows = [], database._rows
+
+    async def note(statement, *values):
+        asked.append((statement, values))
+        return await rows(statement, *values)
+
+    monkeypatch.setattr(database, "_rows", note)
+    assert await shared_with(database, "bob") == []
+    shares = """UPDATE store SET value = '{"guests": ["bob"]}' WHERE prefix = 'user7.isle.shelf'"""
+    execute(database.url, shares)
+    asked.clear()
+    assert await shared_with(database, "bob") == [("user7", "isle")]
+    [(statement, values)] = asked
+    plan = str(await rows(f"EXPLAIN {statement}", *values))
+    assert "store_shelf_idx" in plan
+    assert "Seq Scan" not in plan
+
+
 SECRET = "pa55wordx"
 
 
@@ -131,6 +211,8 @@ def _bad_urls():
     return {
         "no server": (f"{at}:{SECRET}@127.0.0.1:{free_port()}/x", r"the database x at 127.0.0.1:\d+: .*refused"),
         "no such place": (f"{at}:{SECRET}@/x?host=/no/such/place", r"Cannot use the database x at /no/such/place"),
+        "words": (f"host=/x dbname=a1 password={SECRET}", r"QUESTBOOK_DATABASE: got no URL, expected postgresql://USER@H"),
+        "no place": ("postgresql:", "QUESTBOOK_DATABASE: got no URL, expected postgresql://USER@HOST/NAME"),
         "another database": (f"mysql://bob:{SECRET}@h/x", r"A database: got 'mysql', expected postgresql://USER@HOST/NAME"),
         "cut off": (f"{at}:{SECRET}@[::1/x", r"The database's URL cannot be read: .*Expected postgresql://USER@HOST/NAME"),
         "per cent": (f"{at}:%{SECRET}@h/x", "cannot be read: invalid percent-encoded token. "),
@@ -214,6 +296,22 @@ def test_the_command_makes_a_database_and_says_it(tmp_path):
     assert "QUESTBOOK_DATABASE" not in os.environ
     refused = questbook(tmp_path, "migrate")
     assert (refused.returncode, "--database postgresql://" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("place", ["", "postgresql:", "postgres:x", "dbname=b", f"password={SECRET} dbname=a"])
+@pytest.mark.parametrize("flag", ["source", "target"])
+async def test_a_copy_from_or_to_what_is_no_place_is_refused(tmp_path, monkeypatch, flag, place):
+    monkeypatch.chdir(tmp_path)
+    flags = argparse.Namespace(**({"source": migrated_database(), "target": str(tmp_path / "a=b")} | {flag: place}))
+    name = {"source": "--from", "target": "--to"}[flag]
+    with pytest.raises(SettingsError, match=rf"^{name}: expected a directory, or a .*postgresql://USER@HOST/NAME\.$"):
+        await copy(Settings.of(), flags)
+    assert [*tmp_path.iterdir()] == [], "nothing was made"
+
+
+async def test_a_name_with_an_equals_sign_may_be_a_directory(tmp_path):
+    await copy(Settings.of(), argparse.Namespace(source=migrated_database(), target=str(tmp_path / "a=b")))
+    assert (tmp_path / "a=b").is_dir()
 
 
 @pytest.mark.parametrize("words", ["memories {} list", "memories list {}", "lore {} list", "lore list {}", "play {}"])

@@ -70,6 +70,17 @@ async def test_a_session_ends_when_nobody_uses_it_and_a_page_that_waits_is_no_us
     assert await one.find(cookie) is None
 
 
+async def test_a_session_of_a_minute_goes_on_while_it_is_used(two):
+    one, _, clock = two
+    short = Sessions(one._store, "x" * 32, idle=60, most=3600, clock=clock)
+    cookie = await short.begin("ann", "issuer")
+    for _ in range(30):
+        clock.now += 10
+        assert await short.find(cookie)
+    clock.now += 60
+    assert await short.find(cookie) is None
+
+
 async def test_a_session_ends_after_its_time_however_much_it_is_used(two):
     one, _, clock = two
     cookie = await one.begin("ann", "issuer")

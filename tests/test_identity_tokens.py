@@ -142,6 +142,8 @@ async def test_a_signature_that_is_not_the_issuers_is_refused(issuer):
         "none of a key": f"{part({'alg': 'none', 'kid': 'one'})}.{claims}.{signature}",
         "a secret that all know": signed(issuer.url, secret=pem, headers={"kid": "one"}),
         "another algorithm": f"{part({'alg': 'PS256', 'kid': 'one'})}.{claims}.{signature}",
+        "a list": f"{part({'alg': [], 'kid': 'one'})}.{claims}.{signature}",
+        "an object": f"{part({'alg': {'RS256': 1}, 'kid': 'one'})}.{claims}.{signature}",
         "its own key": signed(issuer.url, number=1, headers={"jwk": public_jwk("one", number=1)}),
     }
     for name, token in tampered.items():

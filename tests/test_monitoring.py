@@ -173,6 +173,17 @@ async def test_health_and_ready_are_for_anybody_and_all_else_is_the_page_s(asked
     assert await asked("/play/health", root="/play") == (200, "ok")
 
 
+async def test_what_it_says_of_itself_is_kept_nowhere():
+    async def well():
+        return ""
+
+    app = endpoints.Endpoints(None, well)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
+        for path in ("/health", "/ready", "/metrics"):
+            headers = (await web.get(path)).headers
+            assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
 async def test_what_does_not_answer_is_not_ready(asked, monkeypatch):
     monkeypatch.setattr(endpoints, "_SECONDS", 0.01)
     assert await asked("/ready", problem="slow") == (503, "slow")

@@ -1,5 +1,6 @@
 """`questbook web` ends: no new turns, the replies that are coming end in time, and a second signal ends it at once."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from fake_openai import FakeOpenAI, say
 from honest_model import honest_answer
+from starlette.responses import Response
 from test_monitoring import program, with_model
 from web_server import Visitor, Watching
 
@@ -130,6 +132,30 @@ def test_who_plays_nothing_is_not_waited_for(tmp_path):
         threading.Event().wait(0.2)
         page.send_signal(signal.SIGTERM)
         assert seconds_to_end(page) < 4
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_waited_for"),
+    [("POST", "/c/isle/forget", True), ("GET", "/c/isle/export", True), ("GET", "/c/isle/events", False)],
+)
+async def test_what_is_being_changed_or_exported_ends_before_the_server_does(method, path, is_waited_for):
+    drain, goes_on, began = draining.Drain(lambda: False), asyncio.Event(), asyncio.Event()
+
+    async def forget(scope, receive, send):
+        began.set()
+        await goes_on.wait()
+        await Response("done")(scope, receive, send)
+
+    transport = httpx.ASGITransport(drain.refuse_changes(forget))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
+        asked = asyncio.create_task(web.request(method, path))
+        await began.wait()
+        assert drain.begin(signal.SIGTERM)
+        assert drain.is_over is not is_waited_for
+        assert (await web.post("/c/isle/forget")).status_code == 503
+        goes_on.set()
+        assert (await asked).text == "done"
+    assert drain.is_over
 
 
 @pytest.mark.parametrize("said", ["soon", "-1", "inf", "nan"])

@@ -22,6 +22,7 @@ from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.saved_game import thread_id_of
+from questbook.graphs.terminal import homes
 from questbook.graphs.terminal.homes import prune as prune_games
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -294,6 +295,25 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
     assert count(two_games) == [isle, reef]
     await prune_games(ISLE, flags(keep_turns=1))
     assert count(two_games)[1] < reef
+
+
+async def test_campaigns_are_held_and_pruned_in_groups_and_what_is_said_is_of_all(two_games, capsys, monkeypatch):
+    monkeypatch.setattr(homes, "_AT_ONCE", 1)
+    before, numbers = count(two_games), r"(\d+) checkpoints of (\d) threads?, with (\d+) writes and (\d+) values"
+    with hold_campaign(two_games, "ann", "reef"):
+        assert await prune_games(ISLE, flags(keep_turns=1, dry_run=True))
+        said = capsys.readouterr().out
+        assert "Left as it is" not in said, "nothing is held to count"
+        would = [int(number) for number in re.match(numbers, said).groups()]
+        assert await prune_games(ISLE, flags(keep_turns=1))
+        said = capsys.readouterr().out
+        assert said.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        isle = [int(number) for number in re.match(numbers, said).groups()]
+        assert (isle[1], count(two_games)) == (1, [before[0] - isle[0], before[1]])
+    assert await prune_games(ISLE, flags(keep_turns=1))
+    reef = [int(number) for number in re.match(numbers, capsys.readouterr().out).groups()]
+    assert (reef[0], reef[1]) == (before[1] - count(two_games)[1], 2)
+    assert [one + other for one, other in zip(isle, reef, strict=True)] == [would[0], 3, *would[2:]]
 
 
 async def test_where_nothing_was_played_there_is_nothing_to_prune(home, capsys):

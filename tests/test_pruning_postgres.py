@@ -3,6 +3,7 @@
 import asyncio
 import json
 import operator
+from argparse import Namespace
 from typing import Annotated, Any
 
 import pytest
@@ -21,6 +22,7 @@ from questbook.graphs.errors import PruningError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.homes import home_at
+from questbook.graphs.terminal import homes
 
 pytestmark = pytest.mark.slow  # they need a PostgreSQL
 
@@ -156,6 +158,29 @@ async def test_only_the_named_threads_are_pruned_and_langgraphs_own_saver_is_too
     execute(home.url, "ALTER TABLE checkpoint_blobs RENAME TO away")
     with pytest.raises(PruningError, match=r"cannot be read or written: .*Threads that were pruned before stay so"):
         await prune(saver, keep_turns=1)
+
+
+async def test_the_command_holds_so_many_threads_at_once_and_says_the_sum(home, saver, monkeypatch, capsys):
+    for thread in "tuv":
+        await talk(talk_on(saver), "1", "2", "3", config={"configurable": {"thread_id": thread}})
+    held = []
+
+    async def noted(*given, **named):
+        done = await prune(*given, **named)
+        [(locks,)] = execute(home.url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        held.append((locks, named.get("dry_run", False)))
+        return done
+
+    monkeypatch.setenv("QUESTBOOK_DATABASE", home.url)
+    monkeypatch.setattr(homes, "prune_threads", noted)
+    monkeypatch.setattr(homes, "_AT_ONCE", 2)
+    flags = {"keep_turns": 1, "older_than": None, "campaign": None, "yes": True}
+    for dry_run in (True, False):
+        assert await homes.prune(Context(user="ann"), Namespace(dry_run=dry_run, **flags))
+    assert held == [(0, True), (0, True), (2, False), (1, False)]
+    would, done = [line for line in capsys.readouterr().out.splitlines() if " of 3 threads, with " in line]
+    assert done == would.partition(" would go.")[0] + " deleted."
+    assert superfluous(home) == (set(), set())
 
 
 def holding(home, words):

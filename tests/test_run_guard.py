@@ -5,6 +5,7 @@ import threading
 import time
 
 import httpx
+import psycopg
 import pytest
 from conftest import MIRA
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,7 +15,7 @@ from postgres import OF_LOCKS, end_sessions, migrated_database
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.errors import InputError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.events import ReplyPiece
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, hold_campaign
@@ -240,9 +241,64 @@ async def test_a_run_asks_for_its_lock_once_and_frees_it_once(servers, home, mon
     assert asked == [run_guard._TRY, run_guard._FREE]
 
 
+async def test_a_run_that_is_saved_does_not_fail_where_its_lock_cannot_be_given_back(servers, monkeypatch, caplog):
+    ask = run_guard.SessionLocks._ask
+
+    def away(locks, statement, name):
+        if statement == run_guard._FREE:
+            raise psycopg.OperationalError("the database is away")
+        return ask(locks, statement, name)
+
+    monkeypatch.setattr(run_guard.SessionLocks, "_ask", away)
+    await run(servers[0], BEGIN)
+    assert (await servers[0].aget_state(CONFIG)).values["turn"] == 1
+    assert f"Thread {THREAD}: its lock could not be given back: the database is away" in caplog.messages
+    assert not run_guard.locks_of(find_home().url)._held
+
+
+async def test_that_a_thread_was_lost_is_said_also_where_the_database_stays_away(servers, home, monkeypatch, caplog):
+    await run(servers[0], BEGIN)
+
+    async def play():
+        async for _ in stream_of(servers[0], "I look around.", stream_mode="updates"):
+            monkeypatch.setattr(run_guard.locks_of(home.url), "url", "postgresql://127.0.0.1:1/away")
+            await asyncio.to_thread(end_sessions, home.url, OF_LOCKS)
+
+    with pytest.raises(run_guard.ThreadLostError):
+        await play()
+    assert "its lock could not be given back" in caplog.text
+
+
+def test_an_error_of_a_session_that_lives_costs_no_lock(home):
+    locks = run_guard.SessionLocks(home.url)
+    assert locks.take(THREAD)
+    session = locks.session
+    session.execute("SET statement_timeout = 50")
+    with pytest.raises(psycopg.OperationalError, match="statement timeout"):
+        locks._ask("SELECT pg_sleep(1)::text || %s", "slow")
+    assert locks.session is session
+    locks.check(THREAD, session)
+    assert locks.holds(THREAD)
+    locks.free(THREAD)
+
+
+def test_a_name_that_the_database_would_cut_is_refused(home, monkeypatch):
+    address, locks = "http://".ljust(53, "a"), run_guard.SessionLocks(home.url)
+    monkeypatch.setenv("QUESTBOOK_ADDRESS", address)
+    assert locks.take("t")
+    assert locks.holder("t") == address
+    for longer in (f"{address}a", "ä" * 27):
+        monkeypatch.setenv("QUESTBOOK_ADDRESS", longer)
+        with pytest.raises(SettingsError, match=rf"^QUESTBOOK_ADDRESS takes at most 53 bytes, got '{longer}'\.$"):
+            run_guard.SessionLocks(home.url).take("t")
+    monkeypatch.setenv("QUESTBOOK_ADDRESS", "")
+    monkeypatch.setattr("socket.gethostname", lambda: "h" * 64)
+    assert run_guard.session_options()["application_name"] == f"questbook {'h' * 53}"
+
+
 async def test_a_session_that_has_ended_is_opened_again(servers, home):
     await run(servers[0], BEGIN)
-    await home._rows("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    assert await asyncio.to_thread(end_sessions, home.url, OF_LOCKS) <= 1  # of this database: others test beside
     run_guard.locks_of(home.url).session.close()
     await run(servers[0], "I wait.")
     assert (await servers[0].aget_state(CONFIG)).values["turn"] == 2
@@ -251,6 +307,7 @@ async def test_a_session_that_has_ended_is_opened_again(servers, home):
 def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
     locks, order = run_guard.SessionLocks(home.url), []
     assert locks.take("t")
+    started = time.monotonic()
     threading.Timer(0.6, lambda: (order.append("freed"), locks.free("t"))).start()
 
     class Inner:
@@ -263,7 +320,6 @@ def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
             self.checkpointer = InMemorySaver()
 
     monkeypatch.setattr(run_guard.CompiledStateGraph, "stream", Inner.stream)
-    started = time.monotonic()
     assert list(Graph().stream({}, {"configurable": {"thread_id": "t"}})) == []
     assert order == ["freed", "begun"]
     assert time.monotonic() - started > 0.5

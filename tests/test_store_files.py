@@ -12,10 +12,10 @@ from questbook.memory.store.database import APPLICATION_ID
 from questbook.memory.store.database_file import (
     find_damage,
     list_keys,
-    list_paths,
     read_embedder,
     read_header,
     read_item,
+    records,
 )
 
 
@@ -191,14 +191,14 @@ def test_a_path_may_have_any_characters(tmp_path, name):
         store.put(("ann", "facts"), "k", {"text": "a dragon"})
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert read_header(path).application_id == APPLICATION_ID
-    assert list_paths(path, "ann", "facts") == [("ann", "facts")]
+    assert records(path, "ann", "facts", "k") == {("ann", "facts"): {"text": "a dragon"}}
     assert (read_item(path, ("ann", "facts"), "k"), find_damage(path)) == ({"text": "a dragon"}, "")
     with FaissStore.open(path) as store:
         assert [item.key for item in store.search(("ann",), query="dragon")] == ["k"]
 
 
 def test_a_file_is_asked_for_what_it_holds_without_its_store(path):
-    assert (list_paths(path, None, "facts"), list_keys(path, ("a",)), read_item(path, ("a",), "k")) == ([], [], None)
+    assert (records(path, None, "facts", "k"), list_keys(path, ("a",)), read_item(path, ("a",), "k")) == ({}, [], None)
     assert (read_embedder(path), find_damage(path)) == ("", "")
     with FaissStore.open(path, {"embed": HashEmbeddings(64)}) as store:
         for place in (
@@ -211,8 +211,11 @@ def test_a_file_is_asked_for_what_it_holds_without_its_store(path):
             store.put(place, "k", {"of": list(place)})
         store.put(("ann", "factsheet"), "k", {"n": 1})
         store.delete(("gone", "facts"), "k")
-    assert list_paths(path, None, "facts") == [("an*", "facts"), ("ann", "facts"), ("ben", "facts")]
-    assert list_paths(path, "ben", "facts") == [("ben", "facts")]
+    of = {first: {(first, "facts"): {"of": [first, "facts"]}} for first in ("an*", "ann", "ben")}
+    assert [*records(path, None, "facts", "k").items()] == [item for first in of for item in of[first].items()]
+    assert records(path, "ben", "facts", "k") == of["ben"]
+    assert records(path, "an*", "facts", "k") == of["an*"]
+    assert records(path, None, "fact?", "k") == records(path, None, "facts", "other") == {}
     assert sorted(list_keys(path, ("ann", "facts"))) == [(("ann", "facts"), "k"), (("ann", "facts", "more"), "k")]
     assert list_keys(path, ("an*",)) == [(("an*", "facts"), "k")], "a star in a name is a star"
     assert read_item(path, ("ben", "facts"), "k") == {"of": ["ben", "facts"]}

@@ -13,7 +13,7 @@ from beside import count_rows, keeps_wal, run_beside, start_beside
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError, StoreUnavailableError
 from questbook.memory.ltm.extension_files import read_database
-from questbook.memory.store.database_file import create_file, list_keys, list_paths, read_files, read_header, read_item
+from questbook.memory.store.database_file import create_file, list_keys, read_files, read_header, read_item, records
 
 PUT = """
 import sys
@@ -81,7 +81,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(path):
         create_file, read_header, lambda path: FaissStore.open(path).close(),
         lambda path: FaissStore.open(path.parent / "link").close(),
         lambda path: list(read_files(path.parent.glob(f"{path.name}*"))),
-        lambda path: (list_paths(path, None, "a"), read_item(path, ("a",), "k"), list_keys(path, ("a",))), import_it,
+        lambda path: (records(path, None, "a", "k"), read_item(path, ("a",), "k"), list_keys(path, ("a",))), import_it,
     ],
 )  # fmt: skip
 def test_looking_at_an_open_file_keeps_its_locks(path, look):

@@ -44,7 +44,7 @@ BATCHES = 18
 """Batches of the store in a turn with memories, notes and two facts; 34 when this was written."""
 STATEMENTS = 30
 """Statements of PostgreSQL in a turn of the same; 43 when this was written."""
-REFLECTING = 36
+REFLECTING = 40
 """The same in a turn that ends with a reflection, one of some 24; 63 when this was written."""
 READS = 7
 """Times that the whole state is read and checked in a turn without dice and summary: four nodes, three edges."""

@@ -120,8 +120,13 @@ def test_words_in_the_story_stay_when_others_play_and_change_no_other_turn(page,
     page.click("text=Change your words")
     page.locator("#edit-1").fill("I'm Ada.")
     with Visitor(site.url) as other:
+        asked = []
+        page.on("request", lambda request: asked.append(request))
         other.say("I look around.")
         expect(page.locator("#turn-2 .reply")).to_be_visible()
+        by_itself = [request for request in asked if "/events" not in request.url]
+        assert by_itself, "what others play is shown"
+        assert all(request.headers.get("x-questbook-refresh") for request in by_itself), "and is no use of a session"
         expect(page.locator("#wish")).to_have_value("More of the sea.")
         expect(page.locator("#edit-1")).to_have_value("I'm Ada.")
         page.locator("#change-words-1 button").click()

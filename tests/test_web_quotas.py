@@ -83,6 +83,7 @@ def test_limits_are_settings():
     ("address", "network"),
     [
         ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
         ("2001:db8::1", "2001:db8::/64"),
         ("fe80::1%eth0", "fe80::/64"),
         ("testclient", "testclient"),
@@ -111,7 +112,8 @@ def test_a_person_has_so_many_campaigns_and_plays_on_in_those(served):
     ann, more = at(server), at(server, campaign="reef")
     ann.say(MIRA)
     assert more.get("").status_code == 200, "to look is free"
-    refused(more.post("say", text=MIRA, ticket="1"), "'ann' has 1 campaigns, and may have no more. Forget one")
+    refused(more.post("say", text=MIRA, ticket="1"), "'ann' has 1 campaigns, and may have no more. Ask whoever runs")
+    refused(more.post("settings", seed="7"), "may have no more")
     files = {"file": ("isle.zip", ann.get("export").content)}
     refused(ann.web.post("/import", files=files, data={"name": "copy"}), "may have no more")
     assert "reef" not in ann.web.get("/").text
@@ -132,7 +134,9 @@ def test_whose_campaigns_take_too_much_keeps_no_more_and_their_guests_neither(se
     ann, reef = at(server), at(server, campaign="reef")
     assert ann.post("share", guests="bob").status_code == 200
     refused(reef.post("say", text=MIRA, ticket="1"), "The campaigns of 'ann' take 2 MB of 1.")
-    refused(ann.post("say", text="I wait.", ticket="2"), "Prune or forget one")
+    refused(ann.post("say", text="I wait.", ticket="2"), "to forget one: questbook forget --user USER")
+    refused(ann.post("wish", text="A dragon."), "take 2 MB of 1.")
+    assert ann.post("put-away", away="1").status_code < 300, "what makes it no more is not refused"
     files = {"files": ("world.md", b"# Isle")}
     refused(ann.web.post(f"{ann.path}lore", files=files), "take 2 MB of 1.")
     with Visitor(server.url, "/u/ann/c/isle/", "bob") as bob:

@@ -63,13 +63,11 @@ async def fill(state: AgentState, runtime: Runtime[AgentContext]) -> JSON:
     channel = mode.fills.channel()
     before: Notebook = getattr(state, channel)
 
-    def make_prompt(page: Notebook, messages: list[AnyMessage]) -> Prompt:
+    def prompt(page: Notebook, messages: list[AnyMessage]) -> Prompt:
         now = state.model_copy(update={channel: page, "messages": [*state.messages, *messages]})
         return agent_prompt(now, runtime.context, mode, page)
 
-    page, messages, notices, window = await interview(
-        state, before, runtime, make_prompt, node=mode.name, question=QUESTION
-    )
+    page, messages, notices, window = await interview(state, before, runtime, prompt, node=mode.name, question=QUESTION)
     update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:
         messages[-1] = messages[-1].model_copy(update={"content": COMPLETE})

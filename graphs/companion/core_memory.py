@@ -7,7 +7,7 @@ record that takes the place of old ones names the last of them in its key: of tw
 import hashlib
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, PutOp
@@ -63,9 +63,7 @@ async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> Co
     return await fetch_shared(page, store if isinstance(store, BaseStore) else None, context.user)
 
 
-async def edit_by_hand(
-    graph: Graph, config: RunnableConfig, context: Settings, tool: str, args: Mapping[str, str]
-) -> str:
+async def edit_by_hand(graph: Graph, config: RunnableConfig, context: Settings, tool: str, args: dict[str, str]) -> str:
     """Edit a section of core memory in the thread's state; return its value.
 
     The edit is a checkpoint; to go back to before it undoes it, but in a shared section. `tool` is one of

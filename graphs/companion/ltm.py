@@ -147,11 +147,9 @@ class Memories(NamedTuple):
     notices: list[Notice]  # why messages are kept whole nevertheless
 
 
-async def make_memories(
-    state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig | None
-) -> Memories:
+async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], ltm: LtmConfig | None) -> Memories:
     """Have a model make short memories of the long messages of turns that are not stored yet; none without a store."""
-    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than if config else 0
+    made, longest = Memories({}, []), ltm.ltm_writes.condense_longer_than if ltm else 0
     if not longest or runtime.store is None:
         return made
     context = runtime.context

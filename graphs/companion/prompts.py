@@ -62,9 +62,8 @@ def assist_prompt(state: CompanionState, context: CompanionContext, outdated: Ma
 
 
 def _about(state: CompanionState, context: CompanionContext) -> JSON:
-    now = datetime.now(context.zone)
     about: JSON = {
-        "now": f"{now:%A, %Y-%m-%d %H:%M}",
+        "now": f"{datetime.now(context.zone):%A, %Y-%m-%d %H:%M}",
         "you_last_spoke": state.away,
         "earlier_turns": state.turn - 1,
         "archival_memory_entries": state.archive_count,

@@ -121,8 +121,7 @@ class CompanionTools(TurnTools):
 
     def asks_again(self, call: Call) -> bool:
         """Whether a call searches, or asks for another go."""
-        searches = call.name in _ARGUMENTS and "search" in call.name
-        return searches or call.args.get(HEARTBEAT) is True
+        return (call.name in _ARGUMENTS and "search" in call.name) or call.args.get(HEARTBEAT) is True
 
     async def _run(self, call: Call) -> str:
         if call.problem:
@@ -179,22 +178,20 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
     return await _page_text(results, arguments.query, state, runtime.context)
 
 
-async def _search_talk(
-    arguments: _Conversation | _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]
-) -> str:
-    size, page, now = runtime.context.search_results, arguments.page, datetime.now(runtime.context.zone)
-    if isinstance(arguments, _ByDate):
-        days = archives.read_days(arguments.start_date, arguments.end_date, now, ("start_date", "end_date"))
+async def _search_talk(args: _Conversation | _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
+    size, page, now = runtime.context.search_results, args.page, datetime.now(runtime.context.zone)
+    if isinstance(args, _ByDate):
+        days = archives.read_days(args.start_date, args.end_date, now, ("start_date", "end_date"))
         query = archives.ConversationQuery(days=days, page=page, size=size)
-    elif arguments.key.strip():
+    elif args.key.strip():
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
-        return await open_memory(state, runtime, spaces, arguments.key, page)
-    elif not arguments.query.strip():
+        return await open_memory(state, runtime, spaces, args.key, page)
+    elif not args.query.strip():
         send = "send words, or a key, or list days with conversation_search_date."
         raise BadQueryError(f"query: got a blank text; {send}")
     else:
-        days = archives.read_days(arguments.start, arguments.end, now)
-        query = archives.ConversationQuery(arguments.query, arguments.roles, days, page, size)
+        days = archives.read_days(args.start, args.end, now)
+        query = archives.ConversationQuery(args.query, args.roles, days, page, size)
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     exchanges, before = runtime.context.campaign_namespace("exchanges"), min(state.turn, state.remembered_through + 1)

@@ -80,10 +80,8 @@ async def why(
                 return causes
             origins = "it is as the game began, the rules worked it out, or a person changed it"
             raise HistoryError(f"No turn of this line noted {what!r}: {origins}.")
-    kinds = {
-        name: getattr(graph.channels.get(name), "typ", None)
-        for name in now.values.keys() - {page[0] for page in _PAGES}
-    }
+    others = now.values.keys() - {page[0] for page in _PAGES}
+    kinds = {name: getattr(graph.channels.get(name), "typ", None) for name in others}
     own = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Notebook)}
     if causes := await _own_causes(graph, now, own, what.casefold(), records):
         return causes
@@ -106,10 +104,8 @@ async def _own_causes(
     graph: Graph, now: StateSnapshot, pages: Mapping[str, type[Notebook]], what: str, records: Sequence[JSON]
 ) -> list[Cause]:
     """Return the turns that set a field of an application's page, as checkpoints say, the newest first; no secrets."""
-    head = what.split(".")[0]
-    asked = {
-        what if name == head else f"{name}.{what}": name for name in pages if head in (name, *_fields(pages[name]))
-    }
+    top = what.split(".")[0]
+    asked = {what if name == top else f"{name}.{what}": name for name in pages if top in (name, *_fields(pages[name]))}
     ends, causes = list[StateSnapshot](), list[Cause]()
     if asked:
         ends = [state async for state in ancestors(graph, now)]

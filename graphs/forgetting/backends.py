@@ -111,23 +111,35 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
     """Vacuum the tables of an AsyncPostgresSaver or of one of the stores, as far as there are such tables."""
     from psycopg import Error
 
+    said: list[str] = []
+
+    def note(notice: Any) -> None:
+        if notice.severity_nonlocalized == "WARNING":  # it skips a table of another role
+            said.append(notice.message_primary)
+
     try:
         if isinstance(owner, _SYNC_STORES):
-            await asyncio.to_thread(_vacuum_in_sync, owner, tables)
-            return
-        async with owner._cursor() as cursor:
-            await cursor.execute(_EXISTING, (list(tables),))
-            for row in await cursor.fetchall():
-                await cursor.execute(f"VACUUM {row['name']}")
+            await asyncio.to_thread(_vacuum_in_sync, owner, tables, note)
+        else:
+            async with owner._cursor() as cursor:
+                await cursor.execute(_EXISTING, (list(tables),))
+                cursor.connection.add_notice_handler(note)
+                for row in await cursor.fetchall():
+                    await cursor.execute(f"VACUUM {row['name']}")
+                cursor.connection.remove_notice_handler(note)
+        if said:
+            raise Error("; ".join(said))
     except Error as error:
         problem = f"What was to be forgotten is removed, but the database was not vacuumed: {error}."
         raise ForgettingError(f"{problem} VACUUM {', '.join(tables)} yourself, or let autovacuum do it.") from error
 
 
-def _vacuum_in_sync(owner: Any, tables: Sequence[str]) -> None:
+def _vacuum_in_sync(owner: Any, tables: Sequence[str], note: Any) -> None:
     with owner._cursor() as cursor:
+        cursor.connection.add_notice_handler(note)
         for row in cursor.execute(_EXISTING, (list(tables),)).fetchall():
             cursor.execute(f"VACUUM {row['name']}")
+        cursor.connection.remove_notice_handler(note)
 
 
 class PostgresErasure(Cutting):

@@ -83,7 +83,7 @@ class Sessions:
         session = await self._store.read(key)
         if session is None or now >= min(session.used + self._idle, session.began + self._most):
             return None
-        if uses and now >= session.used + _TOUCH_SECONDS:
+        if uses and now >= session.used + min(_TOUCH_SECONDS, self._idle / 4):
             await self._store.renew(key, now)
         return key, session
 

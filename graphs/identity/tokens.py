@@ -109,7 +109,7 @@ class TokenVerifier:
         """Return the key and the algorithms that may have signed; the header chooses among keys, never their kind."""
         if self._secret:
             return self._secret, ["HS256"]
-        if header.get("alg") not in ALGORITHMS:
+        if str(header.get("alg")) not in ALGORITHMS:  # a list is none, and cannot be looked up
             raise jwt.InvalidAlgorithmError  # so that strangers cannot have the keys fetched
         key = await self._keys.key(str(header.get("kid", "")))
         return key, [key.algorithm_name]

@@ -59,7 +59,7 @@ async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
     Each campaign is held while it is copied. If someone plays on afterwards, a second copy brings what has changed.
     What was changed in the other home, or it alone has of a user whom both know, is a CopyError.
     """
-    done, places = CopyReport(), set[_Place]()
+    done, places, copied = CopyReport(), set[_Place](), set[_Place]()
     async with (
         source.keep_open(), target.keep_open(), source.open_checkpointer() as theirs,
         target.open_checkpointer() as ours, source.open_store() as their_store, target.open_store() as our_store,
@@ -84,7 +84,11 @@ async def copy_home(source: Home, target: Home) -> AsyncIterator[CopyReport]:
         async for batch in _batches(their_store):
             done.written += await _copy_records(our_store, batch)
             done.records += len(batch)
+            copied |= {(item.namespace, item.key) for item in batch}
             yield done
+        now = {(item.namespace, item.key) async for batch in _batches(their_store) for item in batch}
+        if copied - now or places & (now - copied):  # where some are removed, the next batch begins too late
+            raise CopyError("Records were removed here meanwhile: copy again.")
         yield done
 
 

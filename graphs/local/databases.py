@@ -149,7 +149,9 @@ async def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str
     if name != AUTO or (only_first and await home.has_begun()) or await knows_meaning(home, name):
         return ""
     steps = steps_to_minilm()
-    if await home.read_embedder():
+    if hasattr(home, "migrate"):
+        steps.append("`questbook migrate` a new database with QUESTBOOK_EMBEDDINGS=minilm, then `questbook copy` to it")
+    elif await home.read_embedder():
         steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")
     found = "Memories are found by their words."
     minilm = "MiniLM, a small model (91 MB) that runs on this computer, also finds what was said in other words"

@@ -1,4 +1,4 @@
-"""The two databases of a data directory compared: a file may be missing, or be of another day than the other.
+"""Checkpoints and memories compared: either may be missing, or be of another day than the other.
 
 `problem_of` compares one campaign quickly, at its start; `mend` does what can be done. `unreachable_turns` also looks
 at the lines that were undone.
@@ -27,17 +27,17 @@ async def problem_of(game: Game) -> str:
             return ""
         problem = f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}."
         done = "lets it go on from there, with pages and memories, but nobody can go back before that"
-        hint = "Put back checkpoints.db if you have a copy. Without either, it begins again."
+        hint = "Put back a copy of them if you have one. Without either, it begins again."
         return f"{problem} `questbook doctor --mend` {done}. {hint}"
     if missing := _missing_turns(await _known_turns(game), saved.values):
         turns = _last_remembered(saved.values)
         known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
-        hint = "`questbook doctor --mend` rebuilds what the checkpoints know; or put back the file of that day."
-        return f"memory.db is missing or from another day: it {known} of the {turns} of this campaign. {hint}"
+        hint = "`questbook doctor --mend` rebuilds what the checkpoints know; or put back a copy of that day."
+        return f"Memory is missing or from another day: it {known} of the {turns} of this campaign. {hint}"
     if head is not None and head.get("thread") == game.thread_id and head["turn"] > saved.turn:
-        ends = f"it ends with turn {saved.turn}, and memory knows turns to {head['turn']}"
+        ends = f"they end with turn {saved.turn}, and memory knows turns to {head['turn']}"
         aside = f"The campaign goes on from turn {saved.turn}; the later turns stay aside."
-        return f"checkpoints.db is from another day: {ends}. {aside} If you have the file of that day, put it back."
+        return f"The checkpoints are from another day: {ends}. {aside} If you have a copy of that day, put it back."
     return ""
 
 
@@ -54,8 +54,8 @@ async def unreachable_turns(game: Game) -> str:
     if not turns:
         return ""
     return (
-        f"memory.db also knows turns that no checkpoint has ({_ranges(sorted(set(turns.values())))}): checkpoints.db "
-        "lost them, or their thread was deleted. They cannot be mended: nobody can go back to them, and no reply "
+        f"Memory also knows turns that no checkpoint has ({_ranges(sorted(set(turns.values())))}): the checkpoints "
+        "were lost, or their thread was deleted. They cannot be mended: nobody can go back to them, and no reply "
         "recalls them. What was said then is in records.jsonl of `questbook export FILE.zip`."
     )
 

@@ -150,8 +150,8 @@ class FileHome(NamedTuple):
         """Read an item without loading numpy and FAISS, as the next methods do."""
         return await asyncio.to_thread(database_file.read_item, self.memory, namespace, key)
 
-    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:  # noqa: D102
-        return await asyncio.to_thread(database_file.list_paths, self.memory, first, last)
+    async def records(self, first: str | None, last: str, key: str) -> dict[Namespace, JSON]:  # noqa: D102
+        return await asyncio.to_thread(database_file.records, self.memory, first, last, key)
 
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         return await asyncio.to_thread(database_file.list_keys, self.memory, namespace)

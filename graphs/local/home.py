@@ -92,8 +92,8 @@ class Home(Protocol):
     async def read_item(self, namespace: Sequence[str], key: str) -> JSON | None:
         """Read an item of the memories; None if there is none."""
 
-    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:
-        """Return the namespaces with items whose first and last labels these are; None as the first: any."""
+    async def records(self, first: str | None, last: str, key: str) -> dict[Namespace, JSON]:
+        """Return the items `key` of the namespaces whose first and last labels these are; None as the first: any."""
 
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:
         """Return namespace and key of each item in a namespace and under it."""

@@ -16,6 +16,8 @@ def find_home(database: str | None = None) -> Home:
     """
     files = FileHome.find()
     url = os.environ.get(DATABASE, "") if database is None else database
+    if url and "://" not in url:  # it is not shown: a password may be in it
+        raise HomeError(f"{DATABASE}: got no URL, expected postgresql://USER@HOST/NAME.")
     return home_at(url, files.path) if url else files
 
 

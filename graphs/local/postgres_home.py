@@ -45,7 +45,7 @@ _POOL = 10  # connections of a process
 _PATIENCE = 30.0  # seconds that a connection is waited for, such as while the database is started again
 _IDLE_SECONDS = 1.0  # after which a connection is checked before it is used again
 # Plans of a search are for one user's rows, too few for compiling to pay; a row's words are sorted in memory.
-_SETTINGS = "-c jit=off -c work_mem=32MB"
+_SETTINGS = "SET jit = off; SET work_mem = '32MB'"
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 _MIGRATING = "SELECT pg_try_advisory_lock(hashtextextended('questbook migrate', 0)) AS done"
@@ -63,6 +63,7 @@ sizes AS (
 )
 SELECT coalesce(sum(size), 0) AS size FROM sizes
 """
+_DIMS = "SELECT atttypmod AS n FROM pg_attribute WHERE attrelid = 'store_vectors'::regclass AND attname = 'embedding'"
 _WAIT = 0.1  # seconds between two tries for a lock
 _ANSWERS = 2.0  # seconds in which a database that can be used answers a probe
 
@@ -163,10 +164,10 @@ class PostgresHome:
         rows = await self._rows("SELECT value FROM store WHERE prefix = %s AND key = %s", ".".join(namespace), key)
         return dict(rows[0]["value"]) if rows else None
 
-    async def list_paths(self, first: str | None, last: str) -> list[Namespace]:  # noqa: D102
-        begin = "%" if first is None else f"{_literal(first)}.%"
-        found = "SELECT DISTINCT prefix FROM store WHERE prefix LIKE %s ORDER BY 1"
-        return [tuple(row["prefix"].split(".")) for row in await self._rows(found, f"{begin}.{_literal(last)}")]
+    async def records(self, first: str | None, last: str, key: str) -> dict[Namespace, JSON]:  # noqa: D102
+        place = ("%" if first is None else f"{_literal(first)}.%") + f".{_literal(last)}"
+        found = "SELECT prefix, value FROM store WHERE key = %s AND prefix LIKE %s ORDER BY 1"
+        return {tuple(row["prefix"].split(".")): row["value"] for row in await self._rows(found, key, place)}
 
     async def list_keys(self, namespace: Sequence[str]) -> list[tuple[Namespace, str]]:  # noqa: D102
         place = ".".join(namespace)
@@ -227,6 +228,9 @@ class PostgresHome:
                 await postgres_store.HybridPostgresStore(connection, index=index).setup()
                 for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
                     await connection.execute(statement)
+                if (dims := (await _first(connection, _DIMS))["n"]) != index["dims"]:
+                    problem = f"Its table store_vectors takes {dims} dimensions, and {_describe(index)} cannot use it"
+                    raise HomeError(f"Cannot use the {self.name}: {problem}. Use a new database, or that embedder.")
                 for item in {"embedder": _describe(index), "oldest_reader": str(SCHEMA), "schema": str(SCHEMA)}.items():
                     await connection.execute(_SET, item)
                 raised = "UPDATE questbook_meta SET value = %s WHERE key = 'schema' AND value::int < %s"
@@ -239,10 +243,13 @@ class PostgresHome:
 
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator[AsyncConnectionPool[Any]]:
-        options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row, "options": _SETTINGS}
+        options: JSON = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row}
         pool = _Pool(
             self.url, min_size=1, max_size=_POOL, open=False, reset=_note_use,
+            # Not as `options`: PgBouncer refuses them, and they would replace those of the URL, such as search_path.
+            configure=lambda connection: connection.execute(_SETTINGS),
             kwargs=options | session_options() | {"cursor_factory": _TracedCursor}, timeout=_PATIENCE,
+            reconnect_timeout=5.0,  # until then it doubles its waits; afterwards it tries when it is asked
         )  # fmt: skip
         with explained(self.name):
             async with await self._connect() as connection:  # it says at once why it cannot

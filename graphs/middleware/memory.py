@@ -150,8 +150,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
-        reflection: JSON = facts.settings() if facts else {"reflection": "off"}
-        self._runs = Runs(spec, user, resumed_by, model, reflection)
+        self._runs = Runs(spec, user, resumed_by, model, facts.settings() if facts else {"reflection": "off"})
         self._models = dict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._formats = set[str]()  # names of the tools that LangChain makes of `response_format`
         self._warned = False
@@ -300,13 +299,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recalled = now.recalled
         command: Command[Any] | None = None
         if recalled is None:
-            shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
+            seen = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
 
             async def plan_of(now: PageState, run: Runtime[NotingContext]) -> turn_recall.RecallPlan:
                 facts, voices = self._has_facts, self._voices
-                return turn_recall.assistant_plan(
-                    now, run.context, self.recall, facts=facts, voices=voices, shown=shown
-                )
+                return turn_recall.assistant_plan(now, run.context, self.recall, facts=facts, voices=voices, shown=seen)
 
             found = await turn_recall.recall_or_notice(now, run, plan_of)
             recalled = found["recalled"]

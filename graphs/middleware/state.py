@@ -162,8 +162,7 @@ def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Colle
     """Return the due turns with what has been said in them, as far as the messages still tell."""
     said = {opener_of(group): group for _, group in split_turns(read_turns(messages, due), 0)}
     return [
-        entry | (turn_text(said[opener], tools)._asdict() if (opener := entry["opened_by"]) in said else {})
-        for entry in due
+        one | (turn_text(said[opener], tools)._asdict() if (opener := one["opened_by"]) in said else {}) for one in due
     ]
 
 

@@ -167,25 +167,23 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
     return _tool(write_page, described["description"], page.__name__, described["parameters"])
 
 
-async def _problem(
-    state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
-) -> str:
+async def _problem(state: PageState, run: Runtime[NotingContext], values: Any, action: str, text: str, id_: str) -> str:
     if is_private(state):
         return PRIVATE_REFUSAL
-    if action not in ENDINGS and not content.strip():
+    if action not in ENDINGS and not text.strip():
         return f"{action}: `content` is empty. Send the sentence to keep."
-    if action not in ENDINGS and len(content) > MAX_TEXT:
-        return f"`content` has {len(content):,} characters; at most {MAX_TEXT:,} can be kept. Send it in parts."
+    if action not in ENDINGS and len(text) > MAX_TEXT:
+        return f"`content` has {len(text):,} characters; at most {MAX_TEXT:,} can be kept. Send it in parts."
     if action == "create":
-        return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
-    if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
+        return f"create takes no `id`, got {id_!r}. Use 'update' to change a memory." if id_ else ""
+    if id_ in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
     facts, view = run.context.campaign_namespace(FACTS), visible_timeline(state, run)
-    item = await run.store.aget(facts, about) if run.store is not None and about else None
+    item = await run.store.aget(facts, id_) if run.store is not None and id_ else None
     if item is not None and run.store is not None:
         await read_heads(run.store, view, [item.value])
     if item is None or not is_visible(view, item.value, before=state.turn):
-        return f"There is no memory with the id {about!r} that can be changed. Take an id from search_memory."
+        return f"There is no memory with the id {id_!r} that can be changed. Take an id from search_memory."
     return ""
 
 

@@ -272,12 +272,9 @@ def _with_text_calls(answer: AIMessage, reader: TextCallReader) -> AIMessage:
         return answer
     calls, broken = reader.tool_calls()
     made = [(call["name"], call["args"]) for call in answer.tool_calls]
-    new = [call for call in calls if (call["name"], call["args"]) not in made]
-    update = {
-        "content": answer.text.strip(),
-        "tool_calls": [*answer.tool_calls, *new],
-        "invalid_tool_calls": [*answer.invalid_tool_calls, *broken],
-    }
+    calls = [*answer.tool_calls, *(call for call in calls if (call["name"], call["args"]) not in made)]
+    broken = [*answer.invalid_tool_calls, *broken]
+    update = {"content": answer.text.strip(), "tool_calls": calls, "invalid_tool_calls": broken}
     return answer.model_copy(update=update)
 
 

@@ -26,6 +26,7 @@ class Drain:
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False
+        self._changing = 0  # requests that change or export something, and are not answered yet
 
     def begin(self, sig: int) -> bool:
         """Begin to drain if a signal asks for it; return whether the server has to go on meanwhile."""
@@ -36,8 +37,8 @@ class Drain:
 
     @property
     def is_over(self) -> bool:
-        """Whether the server may stop: it was asked to, and no turn is played any more, or the time is over."""
-        return self.has_begun and (not self._is_busy() or time.monotonic() > self._ends)
+        """Whether the server may stop: it was asked to, and nothing is played or changed, or the time is over."""
+        return self.has_begun and (not (self._changing or self._is_busy()) or time.monotonic() > self._ends)
 
     def check(self) -> None:
         """Refuse what may begin a turn, with status 503, once the server is about to stop."""
@@ -50,7 +51,12 @@ class Drain:
         async def check(scope: Scope, receive: Receive, send: Send) -> None:
             reads = scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].endswith("/stop")
             answer = app if reads or not self.has_begun else PlainTextResponse(_REFUSAL, 503, _HEADERS)
-            await answer(scope, receive, send)
+            lasts = not reads or scope.get("path", "").endswith(("/export", ".zip"))
+            self._changing += lasts
+            try:
+                await answer(scope, receive, send)
+            finally:
+                self._changing -= lasts
 
         return check
 

@@ -35,6 +35,8 @@ class Endpoints:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         answer = self._answers.get(scope["path"]) if scope["type"] == "http" else None
         response = await answer(scope) if answer else self._app
+        if isinstance(response, Response):
+            response.headers.update({"cache-control": "no-store", "x-content-type-options": "nosniff"})
         await response(scope, receive, send)
 
     async def _ready(self, _: Scope) -> Response:

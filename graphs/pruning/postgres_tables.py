@@ -15,12 +15,10 @@ from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_o
 
 _PLACE = "thread_id = %(thread)s AND checkpoint_ns = %(namespace)s"
 _GONE = f"{_PLACE} AND checkpoint_id = ANY(%(removed)s)"
-_VOLUME = f"""
-SELECT (SELECT count(*) FROM checkpoints WHERE {_GONE}) AS checkpoints,
+_VOLUME = f"""SELECT (SELECT count(*) FROM checkpoints WHERE {_GONE}) AS checkpoints,
     (SELECT count(*) FROM checkpoint_writes WHERE {_GONE}) AS writes,
     (SELECT coalesce(sum(pg_column_size(c.*)), 0) FROM checkpoints c WHERE {_GONE})
-    + (SELECT coalesce(sum(pg_column_size(w.*)), 0) FROM checkpoint_writes w WHERE {_GONE}) AS bytes
-"""  # noqa: S608 (names of ours)
+    + (SELECT coalesce(sum(pg_column_size(w.*)), 0) FROM checkpoint_writes w WHERE {_GONE}) AS bytes"""  # noqa: S608 (names of ours)
 _VERSIONS = "SELECT v.key, v.value FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS v WHERE"
 _UNNAMED = f"{_VERSIONS} {_GONE} EXCEPT {_VERSIONS} {_PLACE} AND checkpoint_id <> ALL(%(removed)s)"
 _DIGESTS = f"""
@@ -28,9 +26,8 @@ SELECT digest FROM checkpoint_blobs, jsonb_array_elements_text(convert_from(blob
 WHERE {_PLACE} AND channel = '{MESSAGES}' AND type = '{LISTED}' AND"""  # noqa: S608
 _UNLISTED = f"{_DIGESTS} version = ANY(%(lists)s) EXCEPT {_DIGESTS} version <> ALL(%(lists)s)"
 _BLOBS = f"{_PLACE} AND (channel, version) IN (SELECT * FROM unnest(%(channels)s::text[], %(versions)s::text[]))"  # noqa: S608
-_SIZE = f"""
-SELECT count(*) AS blobs, coalesce(sum(pg_column_size(b.*)), 0) AS bytes FROM checkpoint_blobs b WHERE {_BLOBS}
-"""  # noqa: S608
+_SIZE = f"""SELECT count(*) AS blobs, coalesce(sum(pg_column_size(b.*)), 0) AS bytes
+FROM checkpoint_blobs b WHERE {_BLOBS}"""  # noqa: S608
 _DELETE = (
     f"DELETE FROM checkpoint_writes WHERE {_GONE}",  # noqa: S608
     f"DELETE FROM checkpoints WHERE {_GONE}",  # noqa: S608

@@ -19,22 +19,17 @@ _FREE = 0.1  # of a file; from then on it is worth the time to write it again
 _IN = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id IN (SELECT value FROM json_each(?))"
 _SHARES = "SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'blobs'"
 _PENDING = "SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE thread_id = ?"
-_NODES = (
-    "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, CAST(metadata AS TEXT) FROM checkpoints "
-    "WHERE thread_id = ?"
-)
+_NODES = """SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, CAST(metadata AS TEXT)
+FROM checkpoints WHERE thread_id = ?"""
 _SIZES = {
     "checkpoints": "LENGTH(checkpoint) + COALESCE(LENGTH(CAST(metadata AS BLOB)), 0)",
     "writes": "COALESCE(LENGTH(value), 0)",
 }
-_MOVE = (
-    "UPDATE checkpoints SET parent_checkpoint_id = ? WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-)
-_BLOBS = (
-    "SELECT b.id, LENGTH(b.value) FROM checkpoint_blobs b WHERE b.id IN (SELECT j.value FROM checkpoints c, "
-    "json_each(c.blobs) j WHERE c.thread_id = ? AND c.checkpoint_ns = ? AND c.checkpoint_id {} "
-    "(SELECT value FROM json_each(?)))"
-)
+_MOVE = """UPDATE checkpoints SET parent_checkpoint_id = ?
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"""
+_BLOBS = """SELECT b.id, LENGTH(b.value) FROM checkpoint_blobs b
+WHERE b.id IN (SELECT j.value FROM checkpoints c, json_each(c.blobs) j WHERE c.thread_id = ? AND c.checkpoint_ns = ?
+    AND c.checkpoint_id {} (SELECT value FROM json_each(?)))"""
 _DELETE_BLOBS = "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
 
 

@@ -30,6 +30,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
+_AT_ONCE = 500  # threads that are held together: PostgreSQL has room for some thousand locks of all programs
 _STEP = 2.0  # seconds between two lines that say how far it is
 
 
@@ -58,6 +59,9 @@ async def copy(_: Settings, flags: argparse.Namespace) -> None:
 
 
 def _homes(flags: argparse.Namespace) -> list[Home]:
+    for flag, place in {"--from": flags.source, "--to": flags.target}.items():
+        if "://" not in place and (not place or place.startswith(("postgres:", "postgresql:")) or "dbname=" in place):
+            raise SettingsError(f"{flag}: expected a directory, or a database as postgresql://USER@HOST/NAME.")
     files = FileHome(Path(os.path.expanduser(flags.source)).absolute())
     if "://" not in flags.source and not (files.checkpoints.exists() or files.memory.exists()):
         raise SettingsError(f"--from: {files.path} has no games; expected a directory with {files.memory.name}.")
@@ -107,8 +111,8 @@ async def replay(home: Home, context: Settings, since: str) -> None:
 
 _HEAD_LABELS = 3  # user, campaign, "head"
 _CAUSE = (
-    "Versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used one data directory at once. "
-    "Turns that both files lost are not seen here. Keep a copy of both files before you mend."
+    "In a data directory, versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used it at once."
+    " Turns that are in neither are not seen here. Keep a copy of both before you mend."
 )
 
 
@@ -141,8 +145,7 @@ async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]
         async for saved in last_of_threads(checkpointer, context.user):
             if saved.machine and saved.campaign and saved.on_own_thread:
                 campaigns.add((saved.machine, saved.campaign))
-    for path in await home.list_paths(campaign_namespace(context.user, "")[0], "head"):
-        head = await home.read_item(path, "head") or {}
+    for path, head in (await home.records(campaign_namespace(context.user, "")[0], "head", "head")).items():
         if (machine := machine_of(head)) and len(path) == _HEAD_LABELS:
             campaigns.add((machine, unescape_label(path[1])))
     contexts = []
@@ -178,7 +181,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         say(f"Nothing to prune: there are no checkpoints in {home.name}.")
         return True
     older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
-    async with AsyncExitStack() as locks, home.open_checkpointer() as saver:
+    async with home.open_checkpointer() as saver:
         erasure = erasure_of(saver)
         campaigns = await erasure.threads_of(context.user) if erasure else {}
         if flags.campaign is None:
@@ -186,9 +189,8 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         else:
             threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
             threads = threads or [thread_id_of(context.user, context.campaign)]
-        threads, busy = await _hold(locks, home, threads)
-        limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
-        done = await prune_threads(saver, dry_run=True, **limits)
+        limits: dict[str, Any] = {"keep_turns": flags.keep_turns, "older_than": older_than}
+        done = await prune_threads(saver, threads=threads, dry_run=True, **limits)
         would = f"{_amount(done)} would go. Kept: {done.kept:,}."
         if not done.checkpoints:
             say(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")
@@ -199,30 +201,35 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
                 say("Nothing was deleted.")
                 return False
             started, before = time.monotonic(), await home.size()
-            done = await prune_threads(saver, **limits)
+            done = await _prune_held(saver, home, threads, limits)
             seconds, size = time.monotonic() - started, await home.size()
             say(f"{_amount(done)} deleted.")
             say(f"The checkpoints had {before / 1e6:,.1f} MB and have {size / 1e6:,.1f} MB now ({seconds:.1f} s).")
     if done.compacted is False:
         reason = "because another program uses it or the disk is full: what is free in it is used again"
         say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")
-    for thread, reason in (done.skipped | busy).items():
+    for thread, reason in done.skipped.items():
         name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
         say(f"Left as it is: {name}. {one_line(reason, 200)}")
     return True
 
 
-async def _hold(locks: AsyncExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Hold the campaigns of threads; return those that are held or need not be, and why the others are not."""
-    free, busy = list[str](), dict[str, str]()
-    for thread in threads:
-        try:
-            if await home.was_held(thread):  # else no terminal has ever played on it
-                await locks.enter_async_context(home.hold(thread, "It is open in another terminal."))
-            free.append(thread)
-        except CampaignBusyError as error:
-            busy[thread] = str(error)
-    return free, busy
+async def _prune_held(saver: Any, home: Home, threads: list[str], limits: dict[str, Any]) -> Pruned:
+    """Prune threads, so many at once, and hold their campaigns meanwhile; those that are played are skipped."""
+    counts, skipped, compacted = [0] * 6, dict[str, str](), None
+    for start in range(0, len(threads), _AT_ONCE):
+        free, is_last = list[str](), start + _AT_ONCE >= len(threads)
+        async with AsyncExitStack() as locks:
+            for thread in threads[start : start + _AT_ONCE]:
+                try:
+                    if await home.was_held(thread):  # else no terminal has ever played on it
+                        await locks.enter_async_context(home.hold(thread, "It is open in another terminal."))
+                    free.append(thread)
+                except CampaignBusyError as error:
+                    skipped[thread] = str(error)
+            *more, left, compacted = await prune_threads(saver, threads=free, compact=is_last, **limits)
+        counts, skipped = [*map(sum, zip(counts, more, strict=True))], skipped | left
+    return Pruned._make([*counts, skipped, compacted])
 
 
 def _amount(pruned: Pruned) -> str:

@@ -29,8 +29,7 @@ async def lore(context: Context, flags: argparse.Namespace) -> bool:
     busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
     async with home.open_store(context.embeddings, known=known) as store:
         if flags.action == "list":
-            files = await list_lore(store, context.user, context.campaign)
-            if not files:
+            if not (files := await list_lore(store, context.user, context.campaign)):
                 say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…", 400)
             for file in files:
                 say(f"{file.name}: {number_of(file.pieces, 'piece')}, read {file.added_at[:10]} from {file.path}", 400)

@@ -39,10 +39,8 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
     async with home.open_store(context.embeddings) as store:
         if flags.character is not None:
             return await _of_character(store, flags, context.user, user)
-        view = _view(store, context.user, flags)
-        if view is None:
-            characters = await ltm.list_characters(store, user)
-            if not characters:
+        if (view := _view(store, context.user, flags)) is None:
+            if not (characters := await ltm.list_characters(store, user)):
                 how = "questbook import ltm DIR, or memories add TEXT --character NAME"
                 say(f"No character remembers anything yet. {how}.")
             for name, count in characters.items():
@@ -91,8 +89,7 @@ async def _search(view: Memories, flags: argparse.Namespace) -> bool:
     known = {(one.namespace, one.key): one for one in await view.list() if one.kind != "secret"}
     spaces = {one.namespace for one in known.values() if one.kind != "exchange" or flags.agent is not None}
     search = partial(view.store.asearch, query=flags.words, limit=_MOST)
-    found = [item for space in sorted(spaces) for item in await search(space)]
-    found = [item for item in found if (item.namespace, item.key) in known]
+    found = [item for space in sorted(spaces) for item in await search(space) if (item.namespace, item.key) in known]
     found.sort(key=lambda item: item.score or 0, reverse=True)
     return _show(found[:_SHOWN], {item.key: item.score for item in found})
 
@@ -132,8 +129,7 @@ async def _add(view: Memories, flags: argparse.Namespace) -> bool:
     try:
         if flags.assistant is not None:
             place = campaign_namespace(view.user, own_campaign(flags.assistant))
-            head = await view.store.aget((*place, "head"), "head")
-            if head is None:
+            if (head := await view.store.aget((*place, "head"), "head")) is None:
                 raise InputError("No turn is finished yet")
             timeline = read_timeline(head.value)
             key = await add_entry(view.store, (*place, "archive"), flags.text, flags.tag or (), timeline=timeline)

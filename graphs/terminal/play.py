@@ -130,8 +130,7 @@ async def play(context: Settings, flags: argparse.Namespace, partner: slash.Part
     live, home, partner = flags.live, find_home(), partner or DUNGEON_MASTER
     hint = await minilm_hint(home, context.embeddings, only_first=True) if live else ""
     async with open_game(context, home, partner.machine, holds=True) as game:
-        words = {name: command.words for name, command in partner.commands.items()}
-        source = Keyboard(home, words) if live else Pipe()
+        source = Keyboard(home, {name: each.words for name, each in partner.commands.items()}) if live else Pipe()
         await GameLoop(slash.Terminal(game, Screen(live=live, name=partner.name), partner), source, hint).run()
 
 

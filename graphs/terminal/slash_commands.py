@@ -165,8 +165,7 @@ async def _memories(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
         for memory in terminal.recalled:
             turn, age, why, told = (str(memory.get(name) or "") for name in ("turn", "age", "why", "reply"))
             lore, speaker = LorePiece.from_json(memory), memory.get("speaker")
-            text = f"{speaker}: " if speaker else ""
-            text += str(memory.get("player") or memory.get("text") or "")
+            text = (f"{speaker}: " if speaker else "") + str(memory.get("player") or memory.get("text") or "")
             text = f"[{lore.citation}] {lore.body}" if lore.citation else text
             said, reply = (one_line(plain(part), _REPLY_WIDTH) for part in (text, told))
             score = f"{score:.2f}" if isinstance(score := memory.get("score"), int | float) else "–"
@@ -221,8 +220,7 @@ def _show_section(screen: Screen, title: str, text: str) -> None:
 
 async def _campaigns(terminal: Terminal, rest: str) -> None:
     game, most = terminal.game, None if rest == "all" else _MOST_CAMPAIGNS
-    campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
-    if not campaigns:
+    if not (campaigns := await list_campaigns(game.checkpointer, game.context.user, most)):
         return terminal.screen.answer("No campaign yet: your first message begins this one.")
     rows = []
     for saved in campaigns:
@@ -303,8 +301,7 @@ async def _why(terminal: Terminal, rest: str) -> None:
 
 
 async def _help(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
-    commands = terminal.partner.commands.items()
-    rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in commands]
+    rows = [(f"{name} {each.arguments}".strip(), each.does) for name, each in terminal.partner.commands.items()]
     terminal.screen.table("Commands", ("", ""), rows)
     terminal.screen.say(f"Everything else goes to {terminal.partner.name}. Ctrl-C stops a reply, Ctrl-D quits.")
 

@@ -83,8 +83,7 @@ async def _branches(terminal: Terminal, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.companion.context import assistant_name
 
     history = await terminal.game.history(only_looks=True)
-    turns = await history.turns()
-    if not turns:
+    if not (turns := await history.turns()):
         return terminal.screen.answer("No branches yet: they begin with the first turn that is remembered.")
     branches = len({turn.branch for turn in turns})
     count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"

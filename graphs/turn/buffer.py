@@ -48,12 +48,10 @@ class ModelSummarizer(NamedTuple):
         return clip_summary(reply.text, tokens)
 
 
-def summary_prompt(
-    summary: str, turns: Sequence[Mapping[str, Any]], tokens: int, instructions: str
-) -> list[BaseMessage]:
+def summary_prompt(summary: str, turns: Sequence[Mapping[str, Any]], tokens: int, template: str) -> list[BaseMessage]:
     """Make the prompt that folds turns into the summary of at most so many tokens."""
     words = max(40, tokens * 6 // 10)  # three tokens for two words, and a margin
-    sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escape(summary))]
+    sections = [Section(INSTRUCTIONS, template.format(words=words)), Section("summary", escape(summary))]
     return prompt_about_turns(sections, turns)
 
 

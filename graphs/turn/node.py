@@ -180,8 +180,7 @@ def context_or_none() -> Any:
 
 def speaking_nodes(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> dict[str, str]:
     """Return the nodes in which the model speaks to the person, each with how: "asks" or "answers"."""
-    nodes = graph.builder.nodes.items()
-    return {name: str(how) for name, node in nodes if (how := (node.metadata or {}).get(SPEAKS))}
+    return {name: str(how) for name, node in graph.builder.nodes.items() if (how := (node.metadata or {}).get(SPEAKS))}
 
 
 def settings_of_run(settings: type[ContextT], state: Any) -> ContextT | None:

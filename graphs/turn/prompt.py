@@ -209,8 +209,7 @@ def fit_refused(prompt: Prompt, settings: Settings) -> tuple[Prompt, JSON]:
     """
     shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
     conversation, past = count_tokens_approximately(prompt.conversation), _tokens_of_the_past(prompt)
-    tokens = max(conversation // 2, (conversation + past) // 4)
-    return shorter, {"model": settings.model, "tokens": tokens}
+    return shorter, {"model": settings.model, "tokens": max(conversation // 2, (conversation + past) // 4)}
 
 
 def _tokens_of_the_past(prompt: Prompt) -> int:

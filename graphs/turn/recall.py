@@ -398,8 +398,7 @@ def known_about(facts: tuple[str, ...]) -> Always:
         whom = asks_about(seen.message)
         if whom is None:
             return []
-        items = await facts_asked_for(store, facts, whom, timeline=seen.timeline)
-        return [_known(item) for item in reversed(items)]
+        return [_known(item) for item in reversed(await facts_asked_for(store, facts, whom, timeline=seen.timeline))]
 
     return Always(read, lambda tokens: tokens)
 

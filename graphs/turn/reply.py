@@ -117,10 +117,8 @@ async def ask_fitted(
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
         try:
-            asked, timeout = [*prompt.messages, *more], settings.model_timeout
-            message = await ask(
-                model, asked, model_name=settings.model, tools=tools, tags=tags, timeout=timeout, guard=guard
-            )
+            asked, name, timeout = [*prompt.messages, *more], settings.model, settings.model_timeout
+            message = await ask(model, asked, model_name=name, tools=tools, tags=tags, timeout=timeout, guard=guard)
             break
         except PromptTooLongError as error:
             shorter, smaller = fit_refused(prompt, settings)

@@ -6,6 +6,7 @@ terminal hold a campaign; a run that has lost it saves nothing more. Elsewhere t
 """
 
 import asyncio
+import logging
 import os
 import socket
 import threading
@@ -20,15 +21,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from questbook.graphs.errors import InputError, QuestbookError
+from questbook.graphs.errors import InputError, QuestbookError, SettingsError
 from questbook.graphs.turn.api_server import CHECKPOINTER, READ
 from questbook.memory.sync import run_sync
 
+_log = logging.getLogger(__name__)
 DATABASE = "QUESTBOOK_DATABASE"
 ADDRESS = "QUESTBOOK_ADDRESS"
 """What this process calls itself where it holds a thread, such as its URL behind a proxy; else host and process id."""
 _PROGRAM = "questbook "
-_MAX_NAME = 60  # characters; PostgreSQL cuts a session's name
+_MAX_NAME = 63 - len(_PROGRAM)  # bytes; PostgreSQL cuts a session's name
 _TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _FREE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _PING = "SELECT %s::text IS NOT NULL"
@@ -87,8 +89,6 @@ class _Turn:
     async def __aenter__(self) -> Any:
         if self.locks is None:
             return self.config
-        import psycopg
-
         ends = time.monotonic() + LONGEST_WAIT
         try:
             while self.takes and not await self.takes.acquire(self.thread):
@@ -98,7 +98,7 @@ class _Turn:
                     then = "Nothing was changed: say it again when the turn there has ended, or the game is left."
                     raise InputError(f"{problem} It is held by {holder}. {then}")
                 await asyncio.sleep(_POLL)
-        except psycopg.Error as error:  # nothing of the run has begun
+        except self.locks.driver.Error as error:  # nothing of the run has begun
             raise InputError(f"Whether thread {self.thread} is being played cannot be said: {error}") from error
         check: Any = partial(self.locks.check, self.thread, self.locks.session)
         saver = object.__new__(type(self.saver))  # a twin that checks the lock whenever a checkpoint begins
@@ -120,6 +120,9 @@ class SessionLocks:
     """Advisory locks of one session of PostgreSQL, for this process; the methods block, and raise psycopg.Error."""
 
     def __init__(self, url: str) -> None:
+        import psycopg
+
+        self.driver: Any = psycopg  # loaded where a database is named
         self.url, self._one, self._held = url, threading.Lock(), set[str]()
         self.session: Any = None
 
@@ -149,14 +152,12 @@ class SessionLocks:
 
     def check(self, name: str, session: Any) -> None:
         """Check that a lock is held since `session` took it, or raise a ThreadLostError. The database is not asked."""
-        import psycopg
-
         is_held = name in self._held and self.session is session
         if is_held and self._one.acquire(blocking=False):  # else the session is in use, and its end is noticed there
             try:
                 for _ in range(2):  # what the database sent at the session's end, and that nothing follows
                     session.pgconn.consume_input()
-            except psycopg.OperationalError:
+            except self.driver.OperationalError:
                 is_held = False
             finally:
                 self._one.release()
@@ -165,11 +166,14 @@ class SessionLocks:
             raise ThreadLostError(f"{problem}. Nothing more is saved: look at it, and say again what has no reply.")
 
     def free(self, name: str) -> None:
-        """Let others have a lock."""
+        """Let others have a lock; it raises nothing, for what was done under it is done."""
         with self._one:
             if name in self._held:
                 self._held.discard(name)
-                self._ask(_FREE, name)
+                try:
+                    self._ask(_FREE, name)
+                except self.driver.Error as error:  # a session that has ended holds nothing
+                    _log.warning("Thread %s: its lock could not be given back: %s", name, error)
 
     def holder(self, name: str) -> str:
         """Return what the process calls itself that has a lock; "" if none has."""
@@ -185,34 +189,32 @@ class SessionLocks:
 
     def _ask(self, statement: str, name: str) -> Any:
         """Ask, once more in a new session where the old one has ended; it takes what is free of the old one's locks."""
-        import psycopg
-
-        for last in (False, True):
+        if self.session is not None:
             try:
-                if self.session is None:
-                    self.session = psycopg.connect(self.url, autocommit=True, **session_options())
-                    self.session.execute(_KEEPALIVE)
-                    self._held -= {each for each in self._held if not self._first(_TRY, each)}
-                return self._first(statement, name)
-            except psycopg.OperationalError:
-                self.session = None
-                if last:
+                return self._first(self.session, statement, name)
+            except self.driver.OperationalError:
+                if not self.session.closed:  # it lives, and its locks with it
                     raise
-        return None
+        self.session = None
+        session = self.driver.connect(self.url, autocommit=True, **session_options())
+        session.execute(_KEEPALIVE)
+        self._held -= {each for each in self._held if not self._first(session, _TRY, each)}
+        self.session = session
+        return self._first(session, statement, name)
 
-    def _first(self, statement: str, name: str) -> Any:
-        row = self.session.execute(statement, (name,)).fetchone()
+    def _first(self, session: Any, statement: str, name: str) -> Any:
+        row = session.execute(statement, (name,)).fetchone()
         return row and row[0]
 
 
 def session_options() -> dict[str, Any]:
     """Return how this process connects: under its name, and so that either side notices when the other has vanished."""
-    name = os.environ.get(ADDRESS) or f"{socket.gethostname()}:{os.getpid()}"
+    name = os.environ.get(ADDRESS) or f"{socket.gethostname()}:{os.getpid()}"[:_MAX_NAME]
+    if len(os.fsencode(name)) > _MAX_NAME:
+        raise SettingsError(f"{ADDRESS} takes at most {_MAX_NAME} bytes, got {name!r:.80}.")
     alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-    return {"application_name": f"{_PROGRAM}{name}"[:_MAX_NAME], "connect_timeout": 10, **alive}
+    return {"application_name": f"{_PROGRAM}{name}", "connect_timeout": 10, **alive}
 
 
-@cache
-def locks_of(url: str) -> SessionLocks:
-    """Return the locks of this process in a database."""
-    return SessionLocks(url)
+locks_of = cache(SessionLocks)
+"""Returns the locks of this process in a database, by its URL."""

@@ -77,15 +77,13 @@ def campaign_of(state: Any) -> Sequence[str]:
     return getattr(state, "campaign", ()) if has_begun else ()
 
 
-def settings_of(
-    settings: SettingsT, state: Any, thread: str | None, configurable: Mapping[str, Any] | None
-) -> SettingsT:
+def settings_of(settings: SettingsT, state: Any, thread: str | None, given: Mapping[str, Any] | None) -> SettingsT:
     """Return the settings of a run on a thread: their user named; where the caller names no campaign, the thread's.
 
     Of a thread without a campaign, `new_campaign` of its state may name one. Another user or campaign than the thread's
     is refused (`user_of`, `check_owner`).
     """
-    settings, campaign = with_user(settings, configurable), campaign_of(state)
+    settings, campaign = with_user(settings, given), campaign_of(state)
     if "campaign" not in settings.model_fields_set:
         named = campaign[1] if campaign else getattr(state, "new_campaign", lambda _: "")(thread)
         settings = settings.model_copy(update={"campaign": named}) if named else settings

@@ -117,8 +117,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
     """Add messages by id, as `add_messages` does, cleaned, so that they can be stored; an InputError refuses others."""
     try:
-        written = convert_to_messages(update if isinstance(update, list) else [update])
-        messages = [clean(message) for message in written]
+        messages = list(map(clean, convert_to_messages(update if isinstance(update, list) else [update])))
         _MESSAGES.validate_python([message for message in messages if message.type != "remove"])
         return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
     except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:

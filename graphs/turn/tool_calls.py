@@ -281,9 +281,7 @@ def schemas_of(tools: Sequence[BaseTool]) -> list[JSON]:
     return [convert_to_openai_tool(each) for each in tools]
 
 
-async def _run_tools(
-    tools: Sequence[BaseTool], calls: Sequence[Call]
-) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
+async def _run_tools(tools: Sequence[BaseTool], calls: list[Call]) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
     """Call an application's own tools; return their answers by call, and what else they command."""
     if not calls:
         return {}, []

@@ -23,7 +23,7 @@ from questbook.graphs.local.home import CampaignBusyError, Home, HomeError
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.monitoring.endpoints import Endpoints
 from questbook.graphs.web import campaigns, edits, memories, play, views
-from questbook.graphs.web.app_state import AppState, html
+from questbook.graphs.web.app_state import AppState, html, state_of
 from questbook.graphs.web.audit import AuditLog
 from questbook.graphs.web.guard import PageGuard, add_headers
 from questbook.graphs.web.limits import Limits, Quotas
@@ -93,9 +93,13 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
             await app.state.page.pool.close()
 
 
+_AWAY = "The games cannot be reached at the moment. Nothing was changed; try again in a moment."
+
+
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    answer = _problem(request, " ".join(shorten(problems)), 409)
+    is_away = isinstance(error, HomeError) and state_of(request).log_in  # where it is, only the log says to others
+    answer = _problem(request, _AWAY, 503) if is_away else _problem(request, " ".join(shorten(problems)), 409)
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
     if isinstance(error, HomeError | StoreError):  # who runs the server should see this, too

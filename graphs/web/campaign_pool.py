@@ -49,9 +49,8 @@ async def settings_of(home: Home, user: str, campaign: str) -> JSON:
 
 async def put_away(home: Home, user: str) -> set[str]:
     """Return the names of the campaigns that were put away."""
-    paths = await home.list_paths(campaign_namespace(user, "")[0], _KEY)
-    records = [(path[1], await home.read_item(path, _KEY) or {}) for path in paths]
-    return {unescape_label(label) for label, record in records if record.get("put_away") is True}
+    records = await home.records(campaign_namespace(user, "")[0], _KEY, _KEY)
+    return {unescape_label(path[1]) for path, record in records.items() if record.get("put_away") is True}
 
 
 async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
@@ -62,9 +61,10 @@ async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
 
 async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     """Return owner and name of each campaign that others share with a person."""
-    labels = [path for path in await home.list_paths(None, _KEY) if len(path) == len(_place("", ""))]
-    names = [(unescape_label(path[0]), unescape_label(path[1])) for path in labels]
-    return [(owner, campaign) for owner, campaign in names if person in await guests_of(home, owner, campaign)]
+    records = (await home.records(None, _KEY, _KEY)).items()
+    guests = [(path, record.get("guests")) for path, record in records if len(path) == len(_place("", ""))]
+    shared = [path for path, named in guests if isinstance(named, list) and person in named]
+    return [(unescape_label(path[0]), unescape_label(path[1])) for path in shared]
 
 
 async def change_record(game: Game, change: JSON) -> None:

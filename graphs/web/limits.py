@@ -19,6 +19,7 @@ from questbook.graphs.local.saved_game import last_of_threads
 _PREFIX = "QUESTBOOK_MOST_"
 _MEASURED_SECONDS = 600.0  # how long it is believed how much somebody keeps
 _MOST_KEYS = 10_000
+_FORGET = "questbook forget --user USER --campaign NAME"
 
 
 def too_much(text: str, wait: float = 0.0) -> HTTPException:
@@ -59,21 +60,23 @@ class Rate:
         self._whole: dict[str, float] = {}  # when the allowance of a key will be whole again
         self._most_keys = _MOST_KEYS
 
-    def wait(self, key: str) -> float:
-        """Count one, and return 0.0; or count none, and return after how many seconds there is room for it."""
+    def wait(self, key: str, *, counts: bool = True) -> float:
+        """Count one, if it `counts`, and return 0.0; or count none, and return the seconds until there is room."""
         now = self._clock()
         whole = max(self._whole.get(key, now), now) + self._each
         if (wait := whole - now - 60.0) > 1e-6:
             return wait
+        if not counts:
+            return 0.0
         if len(self._whole) >= self._most_keys:
             self._whole = {key: when for key, when in self._whole.items() if when > now}
             self._most_keys = max(_MOST_KEYS, 2 * len(self._whole))
         self._whole[key] = whole
         return 0.0
 
-    def check(self, key: str) -> None:
-        """Count one, or answer with the seconds after which there is room for it."""
-        if wait := math.ceil(self.wait(key)):
+    def check(self, key: str, *, counts: bool = True) -> None:
+        """Count one, if it `counts`, or answer with the seconds after which there is room for it."""
+        if wait := math.ceil(self.wait(key, counts=counts)):
             raise too_much(f"That was too often. Try again in {wait} second{'' if wait == 1 else 's'}.", wait)
 
 
@@ -111,10 +114,10 @@ class Quotas:
             usage = self._usages[owner] = await usage_of(self._home, owner, now)
         if is_new and usage.campaigns >= self.limits.campaigns:
             have = f"{owner!r:.60} has {usage.campaigns} campaigns, and may have no more"
-            raise too_much(f"{have}. Forget one with: questbook forget --campaign NAME.")
+            raise too_much(f"{have}. Ask whoever runs this server to forget one: {_FORGET}.")
         if usage.bytes >= self.limits.megabytes * 1_000_000:
             have = f"The campaigns of {owner!r:.60} take {usage.bytes / 1e6:,.0f} MB of {self.limits.megabytes:,}"
-            raise too_much(f"{have}. Prune or forget one, and try again in ten minutes.")
+            raise too_much(f"{have}. Ask whoever runs this server to prune them, or to forget one: {_FORGET}.")
 
 
 async def usage_of(home: Home, user: str, now: float) -> Usage:
@@ -134,4 +137,6 @@ def network_of(address: str) -> str:
         read = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    return str(ipaddress.ip_network((read, 64), strict=False)) if read.version == 6 else address
+    if isinstance(read, ipaddress.IPv4Address) or read.ipv4_mapped:  # a proxy may write either as the other
+        return str(getattr(read, "ipv4_mapped", None) or read)
+    return str(ipaddress.ip_network((read, 64), strict=False))

@@ -21,6 +21,7 @@ PERSON = "questbook_person"  # key of the scope that holds the name of who asks;
 SESSION = "questbook_session"  # key of the scope that holds the key of the session; none without one
 STILL_IN = "questbook_still_in"
 """Key of the scope that holds an async function: whether who signed in still is; none without a session."""
+REFRESH = "x-questbook-refresh"  # header of what a page asks by itself, because others play
 _ASKED_SECONDS = 1.0  # how often a page that listens asks this
 _BEARER = {"www-authenticate": "Bearer"}
 _FORM = Template((Path(__file__).parent / "templates" / "sign-in.html").read_text("utf-8"), autoescape=True)
@@ -58,6 +59,7 @@ class SignIn:
     async def refusal(self, request: Request) -> Response | None:
         """Note in the scope who asks; or return why nobody does."""
         if token := bearer_of(request.headers):
+            self._attempts.check(address_of(request), counts=False)  # who has guessed too often learns nothing
             try:
                 request.scope[PERSON] = (await self._check.identify_token(token)).name
             except IdentityError as error:
@@ -65,7 +67,8 @@ class SignIn:
                 await self._audit.write("failed sign-in", "", address_of(request), reason=str(error))
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
-        key = await self._session_of(request, uses=not request.url.path.endswith("/events"))
+        is_page = REFRESH in request.headers or request.url.path.endswith("/events")  # and nobody does anything
+        key = await self._session_of(request, uses=not is_page)
         if not key:
             return _ask_for_sign_in(401)
         request.scope[SESSION] = key
@@ -101,9 +104,9 @@ class SignIn:
     async def end(self, request: Request) -> Response:
         """End the session; with `everywhere` in the form, all sessions of the person."""
         person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
-        await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
         more = {"everywhere": "yes"} if everywhere else {}
         await self._audit.write("sign-out", person, address_of(request), **more)
+        await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
         answer.delete_cookie(**_cookie(request))
         return answer

@@ -248,9 +248,7 @@ async def search_conversation(
     return cut_page(found, query.page, query.size)
 
 
-async def fit_excerpts(
-    items: Sequence[JSON], query: str, tokens: int, cost: Callable[[Recalled], int]
-) -> list[Recalled]:
+async def fit_excerpts(items: list[JSON], query: str, tokens: int, cost: Callable[[Recalled], int]) -> list[Recalled]:
     """Return what some records show within a budget of tokens: the passages with a query's words, else how they begin.
 
     Each may take an equal share, and what those before it have left. Of one whose share is too small the first words

@@ -56,13 +56,11 @@ def forms_tool(forms: Sequence[Form]) -> JSON:
     return tool
 
 
-def read_forms(
-    forms: Sequence[Form], arguments: Sequence[Any]
-) -> tuple[list[tuple[Fact, timedelta | None]], list[str]]:
+def read_forms(forms: Sequence[Form], calls: Sequence[Any]) -> tuple[list[tuple[Fact, timedelta | None]], list[str]]:
     """Read filled forms from a model's calls; return facts, each with its form's time to live, and what did not fit."""
     facts, problems = list[tuple[Fact, timedelta | None]](), list[str]()
     for form in forms:
-        found = [call.get(form.__name__) or [] for call in arguments if isinstance(call, Mapping)]
+        found = [call.get(form.__name__) or [] for call in calls if isinstance(call, Mapping)]
         for entry in (entry for part in found for entry in (part if isinstance(part, list) else [part])):
             try:
                 facts.append((_fact_of(form.model_validate(entry)), getattr(form, "TTL", None)))

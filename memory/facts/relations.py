@@ -124,18 +124,16 @@ async def find_settled(
     return await validity.keep_valid_of_each(store, settled, timeline, facts[0]) if facts else []
 
 
-async def settle(
-    store: BaseStore, namespace: Namespace, settled: Iterable[tuple[StoredFact, str, JSON]]
-) -> list[PutOp]:
+async def settle(store: BaseStore, facts: Namespace, settled: Iterable[tuple[StoredFact, str, JSON]]) -> list[PutOp]:
     """Return the marks by which facts take the slots of what they settle; what has no slot is judged at once."""
     marks = list[PutOp]()
     for earlier, key, record in settled:  # what is settled, the key of the fact that does it, the record that said so
         if slot := str(earlier.value.get("slot") or ""):
             # The fact shows what is true of the hearsay, whether it says so itself or is said again.
             name = f"{key}-{record.get('branch', '')}-{record['at']}-{validity.text_digest(slot)}"
-            marks.append(validity.mark_op(namespace, validity.HOLDS, slot, key, record, name))
+            marks.append(validity.mark_op(facts, validity.HOLDS, slot, key, record, name))
         elif "branch" in record:
-            await validity.write_judgements(store, namespace, [(earlier.key, key)], validity.stamp_fields(record))
+            await validity.write_judgements(store, facts, [(earlier.key, key)], validity.stamp_fields(record))
     return marks
 
 

@@ -125,14 +125,12 @@ async def _successors(
     for (namespace, rewinds), names in slots.items():
         line = timeline if rewinds else None
         ids = {name: validity.SlotId(namespace, name, rewinds) for name in names}
-        holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
-        missing = [name for name in ids if name not in holders]
-        holders |= await validity.find_holders(store, namespace, missing, timeline=line)
-        records = await validity.read_records(store, namespace, holders.values())
-        found = {
-            slot: validity.StoredFact(namespace, key, records[key]) for slot, key in holders.items() if key in records
-        }
-        successors |= {(namespace, slot): fact for slot, fact in found.items()}
+        keys = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
+        missing = [name for name in ids if name not in keys]
+        keys |= await validity.find_holders(store, namespace, missing, timeline=line)
+        records = await validity.read_records(store, namespace, keys.values())
+        held = {slot: validity.StoredFact(namespace, key, records[key]) for slot, key in keys.items() if key in records}
+        successors |= {(namespace, slot): fact for slot, fact in held.items()}
     holding = await validity.keep_valid(store, list(successors.values()), timeline=timeline)
     valid = set(map(validity.record_id_of, holding))
     return {slot: fact for slot, fact in successors.items() if validity.record_id_of(fact) in valid}

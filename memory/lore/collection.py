@@ -115,13 +115,11 @@ def _read(path: Path, before: LoreFile | None) -> tuple[str, list[LorePiece] | N
     return digest, None if before and before.digest == digest else read_document(path, data)
 
 
-def _writes(
-    user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece] | None, old_pieces: int
-) -> list[PutOp]:
+def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece] | None, old: int) -> list[PutOp]:
     """Return the writes of a file's pieces and note, or None: of their removal; old pieces beyond the new ones go."""
     records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
     new = [replace(piece, source=file.name, digest=file.digest).to_json() for piece in pieces or ()]
-    values: list[JSON | None] = [*new, *([None] * (old_pieces - len(new)))]
+    values: list[JSON | None] = [*new, *([None] * (old - len(new)))]
     note = None if pieces is None else {name: value for name, value in file._asdict().items() if name != "key"}
     writes = [PutOp(records, f"{file.key}-{number}", value) for number, value in enumerate(values)]
     return [*writes, PutOp(notes, file.key, note, index=False)]

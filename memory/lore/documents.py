@@ -216,8 +216,7 @@ def _pieces(text: str, **place: Any) -> Iterator[LorePiece]:
         yield LorePiece(text=text, **place)
         return
     sizes: JSON = {"chunk_size": PIECE_CHARS, "chunk_overlap": 0}
-    splitter = RecursiveCharacterTextSplitter(separators=_SEPARATORS, keep_separator="end", **sizes)
-    for part in splitter.split_text(text):
+    for part in RecursiveCharacterTextSplitter(separators=_SEPARATORS, keep_separator="end", **sizes).split_text(text):
         for start in range(0, len(part), PIECE_CHARS):  # one word may be longer than a piece
             yield LorePiece(text=part[start : start + PIECE_CHARS], **place)
 

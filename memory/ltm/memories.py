@@ -61,8 +61,7 @@ class RecalledMemory(NamedTuple):
 
 def memory_key(speaker: str, text: str, said_at: str) -> str:
     """Return a memory's default key: the same for the same message by the same speaker at the same time."""
-    content = "\0".join((speaker, text, said_at)).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(content).hexdigest()[:20]
+    return hashlib.sha256("\0".join((speaker, text, said_at)).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def strip_speaker(text: str, speaker: str) -> str:

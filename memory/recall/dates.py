@@ -24,9 +24,7 @@ MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augus
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = rf"(?:{'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in MONTHS)}|sept)\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_PREPOSITION = (
-    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
-)
+_PREFIX = r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _DATE = re.compile(
     rf"(?i)\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>{_DAY})(?!\d))"
@@ -40,7 +38,7 @@ _DAY_TO_DAY = re.compile(
 # "May" alone is a verb more often than a month: it takes a year or a preposition.
 _WHOLE_MONTH = re.compile(
     rf"(?i)\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})"
-    rf"|{_PREPOSITION}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)"
+    rf"|{_PREFIX}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)"
 )
 _YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
 _WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)

@@ -156,8 +156,7 @@ def standing_span(text: str) -> Span | None:
     Of a long message the first and the last six sentences are read: what lies between them is mostly pasted.
     """
     spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()]
-    ends = [*spans[:_MOST_SENTENCES], *spans[_MOST_SENTENCES:][-_MOST_SENTENCES:]]
-    for start, end in ends:
+    for start, end in [*spans[:_MOST_SENTENCES], *spans[_MOST_SENTENCES:][-_MOST_SENTENCES:]]:
         sentence = text[start:end].strip()[:_LONGEST]
         if any(pattern.search(sentence) for pattern in _STANDING) and not _QUOTED.search(sentence):
             return Span(start, end)

@@ -199,13 +199,11 @@ def _is_distinctive(name: str, *, titles: bool) -> bool:
 def _is_capitalised(name: str, question: str) -> bool:
     """Return whether a question has a name in capitals, and not only because a sentence begins with it."""
     question, words = _with_capitals(question), normalize(name).removeprefix("the ").split()
-    matches = list(_WORD.finditer(question))
+    matches, count = list(_WORD.finditer(question)), len(words)
     asked = [normalize(match[0]) for match in matches]
-    for start in range(len(asked) - len(words) + 1):
-        if asked[start : start + len(words)] == words:
-            told = [
-                one for one in matches[start:][: len(words)] if len(words) == 1 or normalize(one[0]) not in STOP_WORDS
-            ]
+    for start in range(len(asked) - count + 1):
+        if asked[start : start + count] == words:
+            told = [one for one in matches[start:][:count] if count == 1 or normalize(one[0]) not in STOP_WORDS]
             before = [question[: one.start()].rstrip()[-1:] or "." for one in told if one[0] != "I"]
             if all(one[0][0].isupper() for one in told) and not _OPENINGS.issuperset(before):
                 return True

@@ -134,16 +134,14 @@ class Order:
         self.passages = scores + (self.totals - best)[passages.records]
         self.ranked: list[int] = np.lexsort((self._ties, -self.totals)).tolist()
         self._by_words = _ranks(self._words, self._ties)
-        cosines = _weighted_sum(np.nan_to_num(evidence.cosines), evidence.text_weights)
-        self._by_meaning = _ranks(cosines, self._ties)
+        self._by_meaning = _ranks(_weighted_sum(np.nan_to_num(evidence.cosines), evidence.text_weights), self._ties)
 
     @cached_property
     def reasons(self) -> list[Reason]:
         """What the weight of each candidate is made of."""
         evidence = self.evidence
         parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
-        ways = (self._by_meaning, self._by_words)
-        ranks = ([way.get(number) for number in range(len(self.ranked))] for way in ways)
+        ranks = (list(map(way.get, range(len(self.ranked)))) for way in (self._by_meaning, self._by_words))
         columns = (*(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist(), [""] * len(self.ranked))
         return list(map(Reason._make, zip(*columns, strict=True)))
 

@@ -200,8 +200,7 @@ def score_time(asked: AskedTime, record: Record, anchor_turn: int | None = None)
     if anchor_turn is not None and asked.relation and record.stamp.turn:
         turns = anchor_turn - record.stamp.turn
         right_side = turns if asked.relation == "before" else -turns
-        near = math.exp(-right_side / _TURNS / 4) if right_side > 0 else math.exp(2 * right_side / _TURNS) / 2
-        scores.append(near)
+        scores.append(math.exp(-right_side / _TURNS / 4) if right_side > 0 else math.exp(2 * right_side / _TURNS) / 2)
     return max(scores)
 
 

@@ -1,6 +1,6 @@
 """Database files without their store: creating one, seeing what one is and holds, reading its bytes.
 
-`list_paths`, `list_keys`, `read_item`, `read_embedder` and `find_damage` ask a store's file; neither numpy nor FAISS is
+`records`, `list_keys`, `read_item`, `read_embedder` and `find_damage` ask a store's file; neither numpy nor FAISS is
 loaded. They find nothing in a file that is not there or cannot be read: opening the store says why.
 
 POSIX gives locks to a process, not to a descriptor: closing any descriptor of a file drops every lock that the process
@@ -32,6 +32,7 @@ MAGIC: Final = b"SQLite format 3\x00"  # how each SQLite database begins
 BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 BUSY_SECONDS: Final = 60.0  # how long to wait for another process before giving up
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
+_RECORDS = "SELECT path, value FROM namespaces n CROSS JOIN items ON n.id = namespace WHERE instr(path, ?) AND key = ?"
 _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
 _BYTES = """SELECT id, (SELECT TOTAL(LENGTH(value)) FROM items WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
 + (SELECT TOTAL(LENGTH(vector)) FROM vectors WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
@@ -153,10 +154,10 @@ def read_header(path: Path) -> Header | None:
     return Header(application_id, page_size)
 
 
-def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]]:
-    """Return a store's namespaces with items whose first and last labels these are; None as the first: any."""
-    paths = [tuple(str(of).split(".")) for (of,) in _ask(path, "SELECT path FROM namespaces WHERE items")]
-    return sorted(labels for labels in paths if first in (None, labels[0]) and labels[-1] == last)
+def records(path: Path, first: str | None, last: str, key: str) -> dict[tuple[str, ...], JSON]:
+    """Return the items `key` of the namespaces whose first and last labels these are; None as the first: any."""
+    rows = sorted((tuple(str(of).split(".")), value) for of, value in _ask(path, _RECORDS, last, key))
+    return {labels: json.loads(value) for labels, value in rows if first in (None, labels[0]) and labels[-1] == last}
 
 
 def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:

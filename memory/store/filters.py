@@ -93,10 +93,8 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     other side is a number) and strings by code point; other pairs do not match.
     """
     return not wanted or all(
-        _JOINS[key](matches(value, one) for one in condition)
-        if key in _JOINS
-        else _meets(_look_up(value, key), condition)
-        for key, condition in wanted.items()
+        _JOINS[key](matches(value, one) for one in rule) if key in _JOINS else _meets(_look_up(value, key), rule)
+        for key, rule in wanted.items()
     )
 
 

@@ -188,12 +188,10 @@ def _words_at(value: Mapping[str, object], paths: Iterable[str]) -> str:
 class FileIndex:
     """The settings of a store beside what its file is indexed with; `reembed` and `progress` as `FaissStore.open`."""
 
-    def __init__(
-        self, database: Database, settings: IndexSettings, *, reembed: bool, progress: Progress | None
-    ) -> None:
+    def __init__(self, file: Database, settings: IndexSettings, *, reembed: bool, progress: Progress | None) -> None:
         self.embedder: BatchEmbedder | None = None
         self.settings = self._asked = settings  # the file may still have to decide about the embedder
-        self._database, self._reembed, self._progress = database, reembed, progress
+        self._database, self._reembed, self._progress = file, reembed, progress
         self._warned = False
         self._names: dict[str, str] = {}  # of the embedder, the fields and the columns, as the file keeps them
 

@@ -35,15 +35,12 @@ class NamespaceCache:
 
     `owner` is a name of the database and the embedder; snapshots of another owner are not read. `dims` is 0 if the
     store makes no vectors, `weights` (of the word index's columns) are empty if it has no word index. From
-    `exact_limit` vectors on a namespace is searched approximately.
+    `limit` vectors on a namespace is searched approximately.
     """
 
-    def __init__(
-        self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
-    ) -> None:
+    def __init__(self, file: Path, owner: str, dims: int, weights: Sequence[float], budget: int, limit: int) -> None:
         self.dims, self.budget, self.indexes_words = dims, budget, bool(weights)
-        self._database, self._owner = database, owner
-        self._weights, self._exact_limit = weights, exact_limit
+        self._database, self._owner, self._weights, self._exact_limit = file, owner, weights, limit
         self._namespaces: OrderedDict[int, CachedNamespace] = OrderedDict()  # least recently used first
         self._sizes: dict[int, int] = {}
         self._total = 0

@@ -38,6 +38,9 @@ TABLES = (
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS branch jsonb GENERATED ALWAYS AS (value->'branch') STORED",
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS turn jsonb GENERATED ALWAYS AS (value->'turn') STORED",
     "ALTER TABLE store ALTER COLUMN words SET STORAGE MAIN",
+    # Each first page of a visitor asks for all campaigns' records of this name.
+    "CREATE INDEX IF NOT EXISTS store_shelf_idx ON store (prefix text_pattern_ops) WHERE key = 'shelf'",
+    "DROP INDEX IF EXISTS store_vectors_embedding_idx",  # LangGraph's own `setup` made it: it searches nothing here
 )
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
 _COLUMNS = ("branch", "turn")

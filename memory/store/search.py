@@ -148,8 +148,7 @@ class _Search:
         matched = [(part.words, part.allowed) for part in candidates if part.words is not None]
         if len(matched) < len(candidates):
             return candidates
-        scores = score_words(matched)
-        scored = [part._replace(scores=own) for part, own in zip(candidates, scores, strict=True)]
+        scored = [part._replace(scores=own) for part, own in zip(candidates, score_words(matched), strict=True)]
         return [part if part.exact else part._replace(cosines=self._add_best_by_words(part)) for part in scored]
 
     def _add_best_by_words(self, part: _Candidates) -> ItemCosines:

@@ -144,7 +144,7 @@ class NamespaceVectors:
     def _append(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         after = int(contents.vectors[-1]) if len(contents.vectors) else 0
         vectors, items = [contents.vectors], [contents.items]
-        for ids, owners, block in _vectors_in_blocks(connection, self._namespace, after, self._dims):
+        for ids, owners, block in _blocks(connection, self._namespace, after, self._dims):
             contents.faiss.add(block)
             vectors.append(ids)
             items.append(owners)
@@ -241,7 +241,7 @@ def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int) 
 
     lists = max(1, min(round(2 * math.sqrt(space.items)), space.items // _SAMPLE_PER_LIST))
     step = max(1, space.items // (lists * _SAMPLE_PER_LIST))
-    sample = [block[::step].copy() for _, _, block in _vectors_in_blocks(connection, space.id, 0, dims)]
+    sample = [block[::step].copy() for _, _, block in _blocks(connection, space.id, 0, dims)]
     vectors = np.concatenate(sample)
     del sample
     _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), space.items)
@@ -300,7 +300,7 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: V
 def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vector) -> ItemCosines:
     """Compare all items of a namespace with a unit query, from their rows: for one that does not fit into RAM."""
     owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-    for _, items_of_block, block in _vectors_in_blocks(connection, space.id, 0, len(query)):
+    for _, items_of_block, block in _blocks(connection, space.id, 0, len(query)):
         owners.append(items_of_block)
         scores.append(block @ query)
     items, cosines = np.concatenate(owners), np.concatenate(scores)
@@ -325,9 +325,7 @@ def _is_sound(blob: object, dims: int) -> bool:
     return isinstance(blob, bytes) and len(blob) == 4 * dims
 
 
-def _vectors_in_blocks(
-    connection: sqlite3.Connection, namespace: int, after: int, dims: int
-) -> Iterator[tuple[Ids, Ids, Scores]]:
+def _blocks(connection: sqlite3.Connection, namespace: int, after: int, dims: int) -> Iterator[tuple[Ids, Ids, Scores]]:
     """Read ids, item ids and numbers of a namespace's vectors with a higher id than `after`, oldest first.
 
     A damaged vector is left out and logged, so that one bad row stops no search.

@@ -245,15 +245,13 @@ def _texts(value: object) -> tuple[str, ...]:
 _NO_STAMP = dict(Stamp().__dict__)
 _STAMP_TYPES = tuple((name, int if name in ("turn", "session", "day") else str) for name in _NO_STAMP)
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
-    str: lambda value: value if isinstance(value, str) else "",
+    str: lambda item: item if isinstance(item, str) else "",
     bool: bool,
-    int: lambda value: value if isinstance(value, int) and not isinstance(value, bool) else 0,
+    int: lambda item: item if isinstance(item, int) and not isinstance(item, bool) else 0,
     # NaN differs from itself.
-    float: lambda value: (
-        value if isinstance(value, int | float) and type(value) is not bool and value == value else 0.0
-    ),
+    float: lambda item: item if isinstance(item, int | float) and type(item) is not bool and item == item else 0.0,
     tuple: _texts,
-    type(None): lambda value: value if isinstance(value, str) else None,
+    type(None): lambda item: item if isinstance(item, str) else None,
 }
 _FIELDS: dict[type[Record], tuple[JSON, dict[str, Callable[[object], Any]]]] = {}
 RECORD_FIELDS: JSON = {

@@ -257,20 +257,18 @@ async def search_visible(
     ]
 
 
-async def list_visible(
-    store: BaseStore, namespace: Namespace, timeline: Timeline, before: int | None = None
-) -> list[Item]:
+async def list_visible(store: BaseStore, space: Namespace, timeline: Timeline, before: int | None = None) -> list[Item]:
     """Return all records of a namespace that a timeline sees, by turn and by their order in it.
 
     What a `UserTimeline` sees comes in the order in which it was said. `before` is as for `is_visible`.
     """
     if isinstance(timeline, UserTimeline):
-        every = [item async for item in items_under(store, namespace)]
+        every = [item async for item in items_under(store, space)]
         await read_heads(store, timeline, (item.value for item in every))
         visible = [item for item in every if is_visible(timeline, item.value, before)]
         return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
     filters = visible_filters(timeline, before)
-    items = {item.key: item for one in filters async for item in items_under(store, namespace, one)}
+    items = {item.key: item for one in filters async for item in items_under(store, space, one)}
 
     def place(item: Item) -> tuple[int, int, str]:
         ordinal = item.key.rpartition("-")[2]
@@ -356,8 +354,7 @@ async def claim_to_keep(
     if mine is not None and mine.value["kept"]:
         return list(timeline), []
     await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
-    notes = await store.asearch(place, filter={"turn": turn})
-    if any(item.value["owner"] != owner for item in notes):
+    if any(item.value["owner"] != owner for item in await store.asearch(place, filter={"turn": turn})):
         return fork(timeline, turn, _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))), []
     return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
 

@@ -17,9 +17,7 @@ _NAME = re.compile(rf"{_NAME_WORD}(?:(?:\s+(?:of|the|von|van|de|del|der|du|la|le
 _LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
 _ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
 _LEAD = re.compile(r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’][ms]\b)?\s*(?:am|is)?\s+", re.I)
-_NOUN_END = re.compile(
-    r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]"
-)
+_TAIL = re.compile(r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]")
 _OWN = re.compile(r"\W*(?:i|my|she|he|her|his|can|we)\b(?:\W+\w+){2,}", re.I)
 _FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
 _LABEL = re.compile(
@@ -213,7 +211,7 @@ def _identity(text: str, fields: JSON) -> bool:
     if name and nameable(name[0]) and re.match(r"\s*(?:$|[,.]|(?:and|the|an?|who|from)\b)", text[name.end() :]):
         fields.setdefault("name", name[0] if name[0][0].isupper() else name[0].title())
         text = re.sub(r"^[\s,]*(?:and\s+)?(?:i['’]?m\s+)?", "", text[name.end() :])
-    noun = _ARTICLE.sub("", _NOUN_END.split(text, maxsplit=1)[0], count=1).strip()
+    noun = _ARTICLE.sub("", _TAIL.split(text, maxsplit=1)[0], count=1).strip()
     ancestry, class_ = pattern("portrait", "ancestries").search(noun), _classes().search(noun)
     if ancestry:
         fields.setdefault("ancestry", _ADJECTIVES.get(ancestry[1].casefold(), ancestry[1]))

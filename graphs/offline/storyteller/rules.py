@@ -106,8 +106,7 @@ def fight(scene: Scene, foe: str, about: JSON) -> None:
     great = blow.get("natural") == 20
     if blow["success"]:
         die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), own["damage"]) if great else own["damage"]
-        damage = scene.roll(f"{die}{bonus:+d}" if bonus else die, f"Damage with your {weapon}")
-        harm = max(1, int(damage["total"]))
+        harm = max(1, int(scene.roll(f"{die}{bonus:+d}" if bonus else die, f"Damage with your {weapon}")["total"]))
         left -= harm
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
         _tell_blow(scene, "great_hit" if great else "hits", foe, about, weapon=weapon, harm=points)

@@ -8,10 +8,12 @@
   const isDraft = (field) => field.options
     ? field.selectedIndex !== Math.max([...field.options].findIndex((option) => option.defaultSelected), 0)
     : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  const BY_ITSELF = { "x-questbook-refresh": "1" }; // what a page asks for because others play is nothing that its person does
   const sent = new WeakMap(); // what was last sent of a field
   const passed = new WeakSet(); // drafts that a refresh has passed over since they were sent
   document.addEventListener("htmx:config:request", ({ target: form, detail: { ctx } }) => {
     ctx.request.headers["x-questbook-token"] = body.dataset.token;
+    if (ctx.request.method === "GET" && !ctx.sourceEvent?.isTrusted) Object.assign(ctx.request.headers, BY_ITSELF);
     for (const alert of [...form.querySelectorAll("[role=alert]"), ctx.target].filter((each) => each?.role === "alert")) {
       alert.replaceChildren();
       described(alert.id).forEach((field) => field.removeAttribute("aria-invalid"));
@@ -68,7 +70,7 @@
     let answer, turn;
     do { // a turn that begins meanwhile is not in the answer
       turn = one("live");
-      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
+      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } });
     } while (target === "story" && one("live") !== turn);
     if (!answer.ok || !one(target)) return;
     const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
@@ -229,7 +231,7 @@
   };
 
   const listenAgain = async () => {
-    const answer = await fetch(`${place}/story`).catch(() => null);
+    const answer = await fetch(`${place}/story`, { headers: BY_ITSELF }).catch(() => null);
     if (answer?.status >= 400 && answer.status < 500) location.reload(); // the server says why
     else if (stream.readyState === EventSource.CLOSED) listen();
   };
