@@ -27,11 +27,13 @@ class Statements:
     def take(self) -> list[str]:
         """Return those since this was asked last. A statement is logged before its answer is sent.
 
-        Without the empty ones, by which a pool asks whether a connection lives that nobody used for a second.
+        Without the empty ones, by which a pool asks whether a connection lives that nobody used for a second, and
+        without that by which it sets up a connection, whenever it opens one.
         """
         with self._log.open("rb") as file:
             file.seek(self._read)
             logged = file.read()
         self._read += len(logged)
         found = _LOGGED.findall(logged.decode(errors="replace"))
-        return [" ".join(words) for database, text in found if database == self.name and (words := text.split())]
+        texts = [" ".join(text.split()) for database, text in found if database == self.name]
+        return [text for text in texts if text and not text.startswith("SET jit = off;")]

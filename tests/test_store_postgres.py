@@ -240,6 +240,14 @@ async def test_texts_that_are_none_and_items_without_vectors(store):
 # Order, pages, times.
 
 
+async def test_what_was_written_before_is_found_no_more_by_its_old_vector(store, home):
+    await put(store, {"text": "the dragon sleeps"}, {"text": ["a heron", "a dragon"]}, {"text": "the dragon wakes"})
+    await put(store, {"note": 1}, {"text": ["a heron"]}, {"text": "a mill"})
+    await store.aput(("ann", "isle"), "k002", {"text": "the mill"}, index=False)
+    assert await found(store, "dragon", limit=1) == ["k001"], "the others have no vector at all"
+    assert await home._rows("SELECT key, count(*) AS n FROM store_vectors GROUP BY key") == [{"key": "k001", "n": 1}]
+
+
 async def test_order_and_pages_hold(store):
     await put(store, *({"text": "heron" if number % 3 else "gull", "n": number} for number in range(30)))
     for query in (None, "heron"):

@@ -43,6 +43,8 @@ TABLES = (
     "DROP INDEX IF EXISTS store_vectors_embedding_idx",  # LangGraph's own `setup` made it: it searches nothing here
 )
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
+_DROP_STALE = """DELETE FROM store_vectors WHERE (prefix, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+    AND (prefix, key, field_name) NOT IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))"""
 _COLUMNS = ("branch", "turn")
 _JOINS = {"$or": (" OR ", "false"), "$and": (" AND ", "true")}  # the second: what an empty list says
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -168,6 +170,10 @@ class HybridPostgresStore(AsyncPostgresStore):
             vectors = await self.embeddings.aembed_documents([row[-1] for row in embedded[1]])
             values = [value for row, vector in zip(embedded[1], vectors, strict=True) for value in (*row[:-1], vector)]
             statements.append((embedded[0], values))
+        if self.index_config and (written := [op for _, op in put_ops if op.value is not None]):
+            items = [".".join(op.namespace) for op in written], [op.key for op in written]
+            new = [list(part) for part in zip(*embedded[1], strict=True)] if embedded else [[], [], []]
+            statements.append((_DROP_STALE, [*items, *new[:3]]))
         named = ", ".join(f"write{number} AS ({statement})" for number, (statement, _) in enumerate(statements))
         together = (f"WITH {named} SELECT", [value for _, values in statements for value in values])
         if len(together[1]) < 2**16:  # PostgreSQL takes no more values in a statement
