@@ -100,7 +100,7 @@ async def test_a_turn_that_is_played_between_the_two_copies_stays_aside(tmp_path
     restored = home_at(tmp_path / "restored")
     restore(restored, tmp_path / "copy")
     found = await problem(restored)
-    assert "it ends with turn 2, and memory knows turns to 3" in found
+    assert "they end with turn 2, and memory knows turns to 3" in found
     assert "--mend" not in found, "nothing is missing"
     assert await play(restored, "I wait") == 3
     assert await problem(restored) == ""
