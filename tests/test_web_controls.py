@@ -26,6 +26,7 @@ def test_every_control_does_what_it_says(page, site, tmp_path, monkeypatch):
 
 
 def card(page, opener):
+    page.wait_for_selector("[aria-busy]", state="detached")  # what was changed before is shown
     page.locator(opener).first.click()
     page.locator("#dialog[open] #card h2").wait_for()
 

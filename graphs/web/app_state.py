@@ -135,7 +135,7 @@ def shows(path: str, show: Callable[[Request, OpenCampaign], Awaitable[Response]
     return Route(path, endpoint)
 
 
-_NO_LARGER = ("/stop", "/undo", "/share", "/put-away", "/forget", "/retract", "/lore/remove")
+_NO_LARGER = ("/undo", "/share", "/put-away", "/forget", "/retract", "/lore/remove")
 
 
 def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> Route:
@@ -148,9 +148,10 @@ def acts(path: str, act: Act, *, own: bool = False, also_get: bool = False) -> R
         campaign = await campaign_of(request, own=own)
         if request.method == "HEAD":
             return Response(status_code=204)
-        is_new = campaign.is_new and await campaign.game.saved_game() is None
-        if request.method == "POST" and (is_new or path not in _NO_LARGER):
-            await check_kept(request, is_new=is_new)
+        if state_of(request).quotas and request.method == "POST" and path != "/stop":
+            is_new = campaign.is_new and await campaign.game.saved_game() is None
+            if is_new or path not in _NO_LARGER:
+                await check_kept(request, is_new=is_new)
         return await act(request, campaign, await request.form()) or Response(status_code=204)
 
     return Route(path, endpoint, methods=["GET", "POST"] if also_get else ["HEAD", "POST"])
