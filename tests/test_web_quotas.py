@@ -112,7 +112,7 @@ def test_a_person_has_so_many_campaigns_and_plays_on_in_those(served):
     ann, more = at(server), at(server, campaign="reef")
     ann.say(MIRA)
     assert more.get("").status_code == 200, "to look is free"
-    refused(more.post("say", text=MIRA, ticket="1"), "'ann' has 1 campaigns, and may have no more. Ask whoever runs")
+    refused(more.post("say", text=MIRA, ticket="1"), "'ann' has 1 campaigns, and may have no more. Ask the owner")
     refused(more.post("settings", seed="7"), "may have no more")
     files = {"file": ("isle.zip", ann.get("export").content)}
     refused(ann.web.post("/import", files=files, data={"name": "copy"}), "may have no more")

@@ -114,10 +114,10 @@ class Quotas:
             usage = self._usages[owner] = await usage_of(self._home, owner, now)
         if is_new and usage.campaigns >= self.limits.campaigns:
             have = f"{owner!r:.60} has {usage.campaigns} campaigns, and may have no more"
-            raise too_much(f"{have}. Ask whoever runs this server to forget one: {_FORGET}.")
+            raise too_much(f"{have}. Ask the owner of this server to forget one: {_FORGET}.")
         if usage.bytes >= self.limits.megabytes * 1_000_000:
             have = f"The campaigns of {owner!r:.60} take {usage.bytes / 1e6:,.0f} MB of {self.limits.megabytes:,}"
-            raise too_much(f"{have}. Ask whoever runs this server to prune them, or to forget one: {_FORGET}.")
+            raise too_much(f"{have}. Ask the owner of this server to prune them, or to forget one: {_FORGET}.")
 
 
 async def usage_of(home: Home, user: str, now: float) -> Usage:
