@@ -124,9 +124,11 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
             async with owner._cursor() as cursor:
                 await cursor.execute(_EXISTING, (list(tables),))
                 cursor.connection.add_notice_handler(note)
-                for row in await cursor.fetchall():
-                    await cursor.execute(f"VACUUM {row['name']}")
-                cursor.connection.remove_notice_handler(note)
+                try:
+                    for row in await cursor.fetchall():
+                        await cursor.execute(f"VACUUM {row['name']}")
+                finally:  # a pool lends the connection to others
+                    cursor.connection.remove_notice_handler(note)
         if said:
             raise Error("; ".join(said))
     except Error as error:

@@ -319,8 +319,7 @@ class HeldLock:
     async def free(self) -> None:
         """Let others have it."""
         held_here.discard((self._locks.url, self._lock))
-        with suppress(Error):  # a session that has ended holds nothing
-            await asyncio.to_thread(self._locks.free, self._lock)
+        await asyncio.to_thread(self._locks.free, self._lock)
 
     async def _is_busy(self) -> CampaignBusyError:
         name = await asyncio.to_thread(self._locks.holder, self._lock)

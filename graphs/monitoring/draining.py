@@ -51,7 +51,7 @@ class Drain:
         async def check(scope: Scope, receive: Receive, send: Send) -> None:
             reads = scope["type"] != "http" or scope["method"] in ("GET", "HEAD") or scope["path"].endswith("/stop")
             answer = app if reads or not self.has_begun else PlainTextResponse(_REFUSAL, 503, _HEADERS)
-            lasts = not reads or scope.get("path", "").endswith(("/export", ".zip"))
+            lasts = not reads or scope.get("path", "").endswith("/export")
             self._changing += lasts
             try:
                 await answer(scope, receive, send)

@@ -49,7 +49,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     start_logging()
     host, port, people, tokens = flags.host, flags.port, people_of(os.environ.get(VARIABLE, "")), _tokens()
     proxies = proxies_of(os.environ.get(PROXIES, ""))
-    SuppressionList.find()  # else what is wrong with it is said when somebody wants to be forgotten
+    SuppressionList.find()  # a mistake in it is seen now, and not at the first forget
     if people and tokens:
         raise ServerError(f"Take {VARIABLE}, for a few people who share all, or an issuer's tokens; not both.")
     if host not in _LOCAL and not people and not tokens:
