@@ -221,3 +221,20 @@ def test_the_page_and_the_next_words_stay_while_notes_are_made(browser, site, mo
         expect(page.locator("#text")).to_have_value("I look")
         page.close()
     assert seen == {1280: True, 390: False}
+
+
+def test_what_is_pressed_stays_in_its_place_until_it_is_let_go(companion, expect):
+    page, other = companion
+    labels = page.locator("#core .section b")
+    first, second, third = labels.all_inner_texts()
+    page.locator(f"[aria-label='Move {third} up']").hover()
+    page.mouse.down()
+    other.post("core", label=first, delete="1")  # what is below it would come up
+    page.wait_for_timeout(500)
+    expect(labels).to_have_text([first, second, third])
+    page.mouse.up()
+    expect(labels).to_have_text([third, second])
+    page.locator(f"[aria-label='Move {second} up']").hover()
+    page.mouse.down()
+    other.post("core", label=third, value="It is let go elsewhere, or never.")
+    expect(text_of_section(page, third)).to_have_value("It is let go elsewhere, or never.", timeout=5_000)

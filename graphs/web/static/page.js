@@ -64,6 +64,15 @@
     made.querySelector(".turn").before(...earlier.map((turn) => turn.cloneNode(true)));
     return made.outerHTML;
   };
+  // What is pressed stays in its place until its click has come, for a second at most.
+  let pressed, letGo, patience;
+  addEventListener("pointerdown", () => {
+    pressed ??= new Promise((go) => {
+      letGo = () => { clearTimeout(patience); pressed = null; go(); };
+      patience = setTimeout(letGo, 1000);
+    });
+  }, true);
+  for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => setTimeout(() => letGo?.()), true);
   // A button of a panel, or the one in its place after a refresh.
   const again = (button) => (button.isConnected ? button : document.querySelector(button.role === "treeitem" ? '[role="treeitem"][tabindex="0"]' : `[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
   const refresh = async (name, target, isSameLine) => {
@@ -72,8 +81,10 @@
       turn = one("live");
       answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } });
     } while (target === "story" && one("live") !== turn);
+    const made = await answer.text();
+    while (pressed) await pressed; // or what is clicked would be another when the button is let go
     if (!answer.ok || !one(target)) return;
-    const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
+    const text = isSameLine ? withEarlier(made) : made;
     const follow = target === "story" && atEnd();
     const before = lastTurn(), top = before?.getBoundingClientRect().top;
     const focus = document.activeElement;
