@@ -108,6 +108,11 @@ What's going on here? -> “She tried on a mask
 what's the matter here? -> “She tried on a mask
 # fair 15: what happened
 I ask Rolf what happened -> “She tried on a mask
+# fair 15: a question within a request is no topic, and neither is what somebody is asked to do
+I ask Rolf which tent she went into. -> “She tried on a mask
+I ask Rolf where the moon is. -> Rolf Tanner | the moon is + oon is,
+I ask Rolf to wait. -> Rolf Tanner | about wait + “Wait
+I ask Rolf to tell me about the ringmaster. -> Ambrose Vane owns it
 # fair 15: a question about the player's own goes to memory
 My brother wore a silver ring.
 What ring did my brother wear? -> My brother wore a silver ring.
