@@ -7,5 +7,5 @@ from questbook.graphs.local.saved_game import thread_id_of
 
 
 def hold_campaign(home: FileHome, user: str, campaign: str) -> AbstractContextManager[None]:
-    busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
+    busy = f"Campaign {campaign!r} is open in another terminal or page. Close it, or play another: --campaign NAME."
     return hold_file(home.lock_of(thread_id_of(user, campaign)), busy)

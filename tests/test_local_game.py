@@ -542,7 +542,7 @@ def test_a_lock_that_cannot_be_written_is_named_with_what_to_do(home):
     with hold_campaign(home, "ann", "isle"):
         file = home.lock_of(thread_id_of("ann", "isle"))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        said = "Campaign 'isle' is open in another terminal. Close that one, or play another: --campaign NAME."
+        said = "Campaign 'isle' is open in another terminal or page. Close it, or play another: --campaign NAME."
         with pytest.raises(CampaignBusyError, match=said), hold_campaign(home, "ann", "isle"):
             raise AssertionError
         with hold_campaign(home, "ann", "reef"), hold_campaign(home, "bob", "isle"):

@@ -122,5 +122,5 @@ class Home(Protocol):
 
 def hold_campaign(home: Home, user: str, campaign: str) -> AbstractAsyncContextManager[Held]:
     """Hold a campaign for this process; the errors are those of `Home.hold`."""
-    busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
+    busy = f"Campaign {campaign!r} is open in another terminal or page. Close it, or play another: --campaign NAME."
     return home.hold(thread_id_of(user, campaign), busy)
