@@ -66,6 +66,12 @@ def _filters():
     several = st.builds(
         lambda join, filters: {join: filters}, st.sampled_from(["$or", "$and"]), st.lists(plain, max_size=3)
     )
+    texts = st.dictionaries(
+        st.sampled_from(["a", "9", "1e1", "no"]), st.sampled_from(["", "a", "b", "日本"]), max_size=3
+    )
+    several |= st.builds(
+        lambda name, order, last: {"$through": [name, order, last]}, *[st.sampled_from(KEYS)] * 2, texts
+    )
     joined = several | st.lists(several, max_size=2).map(lambda filters: {"$and": filters})
     return plain | st.builds(lambda one, other: one | other, plain, joined)
 

@@ -8,6 +8,7 @@ What a player writes is an attempt or a claim, so a fact that rests on it alone 
 
 import logging
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -35,7 +36,7 @@ from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp, read_time
-from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, as_of, branch_of, read_timeline, record_key, visible_filters
 from questbook.notebooks import NotebookError, StateNotebook, render_value
 from questbook.notebooks.schema import tool_schema
 from questbook.types import JSON
@@ -222,9 +223,9 @@ async def write_waiting_facts(
 
 def filters_since(timeline: Sequence[Segment], first: int, before: int | None = None) -> list[JSON]:
     """Return the filters by which a store finds what a timeline sees of turns from `first` on."""
-    since = f"{max(first, 0):08}"
-    segments = (segment for segment in visible_filters(timeline, before) if segment["order"]["$lte"] >= since)
-    return [{**segment, "order": {**segment["order"], "$gte": since}} for segment in segments]
+    seen = as_of(timeline, sys.maxsize if before is None else before - 1)
+    since, later = f"{max(first, 0):08}", [segment for segment in seen if segment[1] >= first]
+    return [one | {"order": one["order"] | {"$gte": since}} for one in visible_filters(later)]
 
 
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:

@@ -231,6 +231,8 @@ async def _superseded_slots(
             superseded[slot] = max(marks, key=position_of)["fact"] if len(items) < FIRST_MARKS else ""
         elif line is not None and len(items) >= FIRST_MARKS:
             crowded.append(slot)
+    if not crowded:
+        return superseded
     of_user = isinstance(timeline, UserTimeline)
     filters = [{}] if of_user else visible_filters(timeline, before) if timeline is not None else []
     searches = [(slot, search_newer(slot, only, ALL_MARKS if of_user else 1)) for slot in crowded for only in filters]

@@ -52,12 +52,14 @@ class Scope(NamedTuple):
         """Whether heads of other threads decide, too, which no store filter says."""
         return isinstance(self.timeline, UserTimeline)
 
-    @property
-    def filters(self) -> list[JSON]:
-        """The store filters that together match what may be seen, of a user's thread its own; none if nothing may."""
+    def filters(self, *, joined: bool = False) -> list[JSON]:
+        """Return filters that together match what may be seen, of a user's thread its own; none if nothing may.
+
+        `joined`: one for all, for a store that takes it.
+        """
         if self.timeline is None:
             return [{} if self.before is None else filter_through(self.before - 1)]
-        return visible_filters(self.timeline, self.before)
+        return visible_filters(self.timeline, self.before, joined=joined)
 
     def sees(self, value: Mapping[str, Any]) -> bool:
         """Return whether a record may be seen, as it is stored; the heads of its threads have been read."""
@@ -228,21 +230,22 @@ def _neighbours(record_id: RecordId, record: Record, timeline: Timeline | None) 
 
 def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, takes_or: bool) -> list[SearchOp]:
     """Make a scope's searches: one for each text, then those that its further filters add to the first text."""
-    filters, namespace = [{}] if scope.of_user else scope.filters, scope.namespace
+    exact, namespace = _is_exact(scope, takes_or=takes_or), scope.namespace
+    filters = [{}] if scope.of_user else scope.filters(joined=exact)
     if not filters:
         return []
-    exact, one = _is_exact(scope, takes_or=takes_or), len(filters) == 1
+    whole: JSON = {}
     if exact:
-        whole: JSON = filters[0] if one else {"$or": filters}
-    else:
-        whole = {"branch": filters[0]["branch"]} if one and not scope.of_user else {}
+        [whole] = filters
+    elif len(filters) == 1 and not scope.of_user:
+        whole = {"branch": filters[0]["branch"]}
     searches = [
         SearchOp(namespace, filter=whole or None, limit=width if exact else 2 * width, query=text)
         for text, width in zip(texts, widths, strict=True)
     ]
     narrower, limit = [{**part, **narrow} for narrow in scope.narrow for part in filters], _NARROW_WIDTH
     if takes_or and exact and narrower:  # what narrows is few, and comes before a timeline's many segments
-        narrower, limit = [{"$and": [{"$or": scope.narrow}, whole]}], _NARROW_WIDTH * len(scope.narrow)
+        narrower, limit = [whole | {"$or": scope.narrow}], _NARROW_WIDTH * len(scope.narrow)
     return searches + [SearchOp(namespace, filter=one, limit=limit, query=texts[0]) for one in narrower]
 
 
@@ -278,12 +281,12 @@ async def _search_again(
     searches = [
         SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
         for scope, text in short
-        for segment in scopes[scope].filters
+        for segment in scopes[scope].filters()
     ]
     results = iter(await search_all(store, searches))
     for scope, text in short:
         known = proposed[scope][text] if scopes[scope].of_user else []
-        found = [item for _ in scopes[scope].filters for item in next(results)]
+        found = [item for _ in scopes[scope].filters() for item in next(results)]
         items = list({item.key: item for item in [*known, *found]}.values())
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
         proposed[scope][text] = items[: widths[text]]
@@ -304,7 +307,7 @@ async def _best_worded(store: BaseStore, scope: Scope, texts: Sequence[str]) -> 
         every = [item async for item in items_under(store, scope.namespace, refresh_ttl=False)]
         every = await _visible(store, scope, sorted(every, key=lambda item: item.created_at))
     else:
-        every = await newest_items(store, scope.namespace, scope.filters, sys.maxsize)
+        every = await newest_items(store, scope.namespace, scope.filters(), sys.maxsize)
     if len(every) <= NEWEST_LIMIT:
         return every
     words = {word for text in texts for word in query_words(text)}

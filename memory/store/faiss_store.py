@@ -59,7 +59,7 @@ class FaissStore(BaseStore):
 
     supports_ttl = True
     filters_any = True
-    """Filters may hold others: `{"$or": [filter, …]}` and `{"$and": [filter, …]}`. LangGraph's do not know them."""
+    """Filters may hold others: `{"$or": [filter, …]}`, `"$and"`, and `"$through"`. LangGraph's do not know them."""
 
     def __init__(
         self,

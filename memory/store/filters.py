@@ -1,5 +1,8 @@
 """Filters of a search: exact values, nested values, comparison operators, and filters joined by `$or` and `$and`.
 
+`{"$through": ["branch", "order", {"a": "3", "b": "7"}]}` is short for an `$or` of `{"branch": "a", "order": {"$lte":
+"3"}}` and so on: what a timeline with many forks may see.
+
 `check_filter` refuses a wrong filter, `matches` asks one value. A `FilterIndex` has the values of a namespace's items
 in RAM and asks all of them at once; its answer is a `FilterMask`.
 """
@@ -9,7 +12,6 @@ import reprlib
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
@@ -19,8 +21,9 @@ from numpy.typing import NDArray
 from questbook.memory.errors import BadQueryError
 from questbook.memory.store.arrays import Ids, Mask, Places, find_ids
 from questbook.memory.store.rows import SHIFT, NamespaceRow, last_removal, removals_after, values_after, values_of
+from questbook.types import JSON
 
-_EITHER, _ALL = "$or", "$and"
+_EITHER, _ALL, _THROUGH = "$or", "$and", "$through"
 _JOINS: Mapping[str, Callable[[Any], bool]] = {_EITHER: any, _ALL: all}
 """Keys whose value is a list of filters: one of them must hold, or all of them. Only our stores know these keys."""
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -29,7 +32,6 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _DEEPEST = 50  # levels; comparing values takes Python's stack
 _MOST_KEYS = 16  # whose values are kept; the filters of one application name few
 _MOST_MASKS = 32  # answers that are kept until something changes
-_MANY_FORKS = 4  # alternatives, from which on the segments of a timeline are looked for at once
 _MANY_VALUES = 64  # different values, from which on texts are compared all at once
 _LONGEST_TEXT = 32  # characters of a text that is compared so
 
@@ -68,7 +70,10 @@ def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool
             raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
         if has_operators and key not in _OPERATORS:
             raise BadQueryError(f"Unsupported operator: {key}; expected one of {', '.join(sorted(_OPERATORS))}")
-        if is_filter and key in _JOINS:
+        if is_filter and key == _THROUGH:
+            if not _is_through(condition):
+                raise BadQueryError(f"{key} takes two keys and texts by text, got {reprlib.repr(condition)}")
+        elif is_filter and key in _JOINS:
             if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
                 raise BadQueryError(f"{key} takes a list of filters, got {reprlib.repr(condition)}")
             for alternative in condition:
@@ -78,6 +83,17 @@ def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool
                 _check_depth(condition, levels - 1)
             elif levels < 2 or condition.keys() - _OPERATORS or {*map(type, condition.values())} - _SCALARS:
                 _check_conditions(condition, levels - 1, is_filter=False)
+
+
+def _is_through(condition: Any) -> bool:
+    alike = isinstance(condition, list | tuple) and len(condition) == 3 and isinstance(condition[2], Mapping)
+    return alike and {*map(type, [*condition[:2], *condition[2], *condition[2].values()])} == {str}
+
+
+def alternatives(condition: Sequence[Any]) -> list[JSON]:
+    """Return what "$through" is short for: one filter for each text."""
+    name, order, last = condition
+    return [{name: text, order: {"$lte": through}} for text, through in last.items()]
 
 
 def _has_operators(condition: Mapping[str, Any]) -> bool:
@@ -92,10 +108,15 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     names, lists element by element. Order operators compare numbers as numbers (also a number in a string, if the
     other side is a number) and strings by code point; other pairs do not match.
     """
-    return not wanted or all(
-        _JOINS[key](matches(value, one) for one in rule) if key in _JOINS else _meets(_look_up(value, key), rule)
-        for key, rule in wanted.items()
-    )
+    return all(_holds(value, key, condition) for key, condition in wanted.items())
+
+
+def _holds(value: Mapping[str, Any], key: str, condition: Any) -> bool:
+    if key == _THROUGH:
+        key, condition = _EITHER, alternatives(condition)
+    if key in _JOINS:
+        return _JOINS[key](matches(value, one) for one in condition)
+    return _meets(_look_up(value, key), condition)
 
 
 def _look_up(value: Mapping[str, Any], key: str) -> Any:
@@ -242,12 +263,15 @@ class FilterIndex:
         """Find the places of the items, among all or some, that meet every condition."""
         places = among
         # The cheapest condition first: equal texts, then orders, then alternatives.
-        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0] in _JOINS, not isinstance(pair[1], str)))
+        simple_first = sorted(wanted.items(), key=lambda pair: (pair[0][:1] == "$", not isinstance(pair[1], str)))
         for key, condition in simple_first:
             if places is not None and not len(places):
                 break
             if key == _EITHER:
-                places = self._places_of_any(condition, places)
+                of_each = [self._places(alternative, places) for alternative in condition]
+                places = np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
+            elif key == _THROUGH:
+                places = self._places_through(condition, places)
             elif key == _ALL:
                 for one in condition:
                     places = self._places(one, places)
@@ -255,48 +279,18 @@ class FilterIndex:
                 places = self._columns[key].places(condition, places)
         return np.arange(len(self._ids)) if places is None else places
 
-    def _places_of_any(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places:
-        """Find the places of the items, among all or some, that meet one of some filters."""
-        if len(alternatives) >= _MANY_FORKS and (found := self._places_of_segments(alternatives, among)) is not None:
-            return found
-        of_each = [self._places(alternative, among) for alternative in alternatives]
-        return np.unique(np.concatenate(of_each)) if of_each else np.empty(0, np.intp)
-
-    def _places_of_segments(self, alternatives: Sequence[Mapping[str, Any]], among: Places | None) -> Places | None:
-        """Find the places for the segments of a timeline at once; None if the filters are none of these.
-
-        Each names one text under a first key, which no other names, and orders texts under a second key in the same
-        way; what else they ask for is the same in all.
-        """
-        start = alternatives[0]
-        names = [key for key, one in start.items() if isinstance(one, str) and one != alternatives[1].get(key)]
-        orders = [key for key, one in start.items() if one and _orders_texts(one)]
-        if len(names) != 1 or len(orders) != 1 or (texts := self._columns[orders[0]].texts) is None:
-            return None
-        [name], [order] = names, orders
-        rest = {key: one for key, one in start.items() if key not in (name, order)}
-        segments: list[Any] = [one.get(name) for one in alternatives]
-        limits: list[Any] = [one.get(order) for one in alternatives]
-        if {*map(type, segments)} != {str} or {*map(type, limits)} != {dict}:
-            return None
-        # All at once, since there are many: the same keys in each, and texts alone, as `_orders_texts` wants them.
-        bounds = {operator: [limit.get(operator) for limit in limits] for operator in start[order]}
-        every = [*chain.from_iterable(bounds.values())]
-        is_alike = {*map(type, every)} == {str} and "\0" not in "".join(every)
-        is_alike &= len({*map(len, alternatives)}) == len({*map(len, limits)}) == 1
-        is_alike &= not rest or all(one.items() >= rest.items() for one in alternatives)
-        if not is_alike or len({*segments}) < len(segments):
-            return None
-        column, places = self._columns[name], self._places(rest, among)
-        # Of the filter that names a value; the last one is of texts that no item has.
-        number = np.full(len(column.values) + 1, -1, np.intp)
-        number[[column.code_of(text) for text in segments]] = np.arange(len(segments))
-        which = number[column.codes[places]]
-        places, which = places[which >= 0], which[which >= 0]
-        values, mask = texts[self._columns[order].codes[places]], np.ones(len(places), np.bool_)
-        for operator, limited in bounds.items():
-            mask &= _ORDER[operator](values, np.array(limited)[which])
-        return places[mask]
+    def _places_through(self, condition: Sequence[Any], among: Places | None) -> Places:
+        """Find the places of the items, among all or some, whose one text is a name and whose other is at most its."""
+        (name, order, last), places = condition, np.arange(len(self._ids)) if among is None else among
+        column, orders = self._columns[name], self._columns[order]
+        if orders.texts is None or not orders.ascends:
+            return self._places({_EITHER: alternatives(condition)}, places)
+        # A NUL at a limit's end, which numpy drops, says nothing where no text ends with one.
+        counts = np.searchsorted(orders.texts, np.array([*last.values(), ""]), side="right")
+        # By a name's number, how many texts are at most its; the last place is for names that no item has.
+        reach = np.zeros(len(column.values) + 1, np.intp)
+        reach[np.array([column.code_of(text) for text in last], np.intp)] = counts[:-1]
+        return places[orders.codes[places] < reach[column.codes[places]]]
 
 
 class _Column:
@@ -311,6 +305,7 @@ class _Column:
         self.values: list[Any] = []  # the value of each number
         # `values` as an array; None if some of them are no short texts.
         self.texts: NDArray[np.str_] | None = np.empty(0, "U1")
+        self.ascends = True  # whether each of `texts` comes after the one before, as what is written in order does
         self._codes: dict[Any, int] = {}  # by value
 
     @property
@@ -328,6 +323,7 @@ class _Column:
             # numpy takes a NUL at the end for padding.
             sound = short and not any(value.endswith("\0") for value in new)
             self.texts = np.concatenate([self.texts, np.array(new, np.str_)]) if sound else None
+            self.ascends &= self.texts is not None and all(map(lt, self.values[max(first - 1, 0) :], new[not first :]))
 
     def _encode(self, value: Any) -> int:
         # Values that are no texts go by their JSON, in a tuple, so that none is taken for a text.
@@ -352,9 +348,8 @@ class _Column:
     def _mask(self, condition: Any, codes: NDArray[np.int32]) -> Mask:
         limits = [(_ORDER[name], limit) for name, limit in condition.items()] if _orders_texts(condition) else []
         if limits and self.texts is not None and len(self.values) > _MANY_VALUES:
-            texts = self.texts[codes]
-            mask: Mask = np.logical_and.reduce([compare(texts, limit) for compare, limit in limits])
-            return mask
+            few: Mask = np.logical_and.reduce([compare(self.texts, limit) for compare, limit in limits])
+            return few[codes]
         meets = (
             all(compare(value, limit) for compare, limit in limits)  # as `_meets`, in a tenth of its time
             if limits and isinstance(value, str)
@@ -376,5 +371,8 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
     """Return the keys that a filter names, each once."""
     keys: dict[str, None] = {}
     for key, condition in wanted.items():
-        keys |= dict.fromkeys([name for one in condition for name in _keys(one)] if key in _JOINS else [key])
+        if key == _THROUGH:
+            keys |= dict.fromkeys(condition[:2])
+        else:
+            keys |= dict.fromkeys([name for one in condition for name in _keys(one)] if key in _JOINS else [key])
     return list(keys)

@@ -23,7 +23,7 @@ from psycopg import Error
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.memory.errors import StoreUnavailableError
-from questbook.memory.store.filters import check_filter, number_in
+from questbook.memory.store.filters import alternatives, check_filter, number_in
 from questbook.memory.text.bm25 import K1, B
 from questbook.memory.text.words import query_words
 
@@ -105,12 +105,12 @@ SELECT * FROM results
 
 
 class HybridPostgresStore(AsyncPostgresStore):
-    """`AsyncPostgresStore` with words beside vectors, and filters with "$or" and "$and", as `FaissStore` takes them.
+    """`AsyncPostgresStore` with words beside vectors, and the filters that join others, as `FaissStore` takes them.
 
     All errors of the database are a StoreUnavailableError. `TABLES` must have been executed.
     """
 
-    filters_any = True  # it takes "$or" and "$and"
+    filters_any = True  # it takes "$or", "$and" and "$through"
     ranks_words = True
     # A flat search needs no index; LangGraph 3.2's `setup` makes one whatever its condition says.
     VECTOR_MIGRATIONS = tuple(
@@ -221,6 +221,8 @@ def _condition(wanted: Mapping[str, Any], path: Sequence[str] = ()) -> tuple[str
     """
     parts, values = list[str](), list[Any]()
     for key, condition in wanted.items():
+        if key == "$through":
+            key, condition = "$or", alternatives(condition)
         if key in _JOINS:
             several, (joined_by, of_none) = [_condition(one, path) for one in condition], _JOINS[key]
             part = joined_by.join(each for each, _ in several) or of_none

@@ -232,10 +232,15 @@ def filter_through(turn: int) -> JSON:
     return {"order": {"$lte": order_of(turn)}}
 
 
-def visible_filters(timeline: Timeline, before: int | None = None) -> list[JSON]:
-    """Return one store filter for each segment; together they match exactly what its thread sees before a turn."""
-    last = sys.maxsize if before is None else before - 1
-    return [{"branch": branch} | filter_through(through) for branch, through in as_of(timeline, last)]
+def visible_filters(timeline: Timeline, before: int | None = None, *, joined: bool = False) -> list[JSON]:
+    """Return one store filter for each segment; together they match exactly what its thread sees before a turn.
+
+    `joined`: return one for all, which only our stores understand (`filters_any`).
+    """
+    segments = as_of(timeline, sys.maxsize if before is None else before - 1)
+    if joined and len(segments) > 1:
+        return [{"$through": ["branch", "order", {branch: order_of(through) for branch, through in segments}]}]
+    return [{"branch": branch} | filter_through(through) for branch, through in segments]
 
 
 class Found(NamedTuple):
