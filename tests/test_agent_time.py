@@ -1,6 +1,7 @@
 """An agent that is rewound, forked, killed, retried: its pages are those of the checkpoint it stands on."""
 
 import asyncio
+import uuid
 
 import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
@@ -9,6 +10,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 
 from questbook.graphs.agent import Mode
+from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.events import STREAM_MODES, NodeEnd, ReplyPiece, read_stream
 from questbook.graphs.history.history import History
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -74,6 +76,35 @@ async def test_what_modes_of_ones_own_say_is_told_as_it_comes_and_what_other_nod
     events = [event async for event in read_stream(stream)]
     assert "".join(event.text for event in events if isinstance(event, ReplyPiece)) == "Turn it off."
     assert [event.node for event in events if isinstance(event, NodeEnd) and event.spoke] == ["greet", "solve"]
+
+
+@pytest.mark.parametrize("scope", ["user", "thread"])
+async def test_nobody_goes_from_a_thread_of_an_agent_into_another(scope):
+    desk = Desk(scope=scope)
+    other = Desk(saver=desk.saver, store=desk.store, scope=scope)
+    for words in ("It leaks", "It burns"):
+        await desk.say(words)
+    for words in ("The zebra is here", "The zebra is gone", "The zebra is back"):
+        await other.say(words)
+    there = History(other.app, other.config, {})
+    await there.name_line("zebra")
+    here = History(desk.app, desk.config, {})
+    await here.undo()
+    await here.go("main")
+    assert [turn.player for turn in await here.turns()] == ["It leaks", "It burns"]
+    assert [desk.values["turn"], "zebra" in str(desk.values)] == [2, False]
+    for where in ("zebra", "3"):
+        with pytest.raises(HistoryError, match="There is no"):
+            await here.go(where)
+    assert [turn.turn for turn in await there.turns()] == [1, 2, 3]
+
+
+async def test_a_run_from_a_checkpoint_that_is_gone_is_refused_to_another_user():
+    desk = Desk()
+    await desk.say("It leaks")
+    gone = {"configurable": desk.config["configurable"] | {"checkpoint_id": str(uuid.uuid4()), "user": "bob"}}
+    with pytest.raises(InputError, match="belongs to campaign 'agent:agent' of 'adventurer'"):
+        await desk.say("Whose is it?", config=gone)
 
 
 async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_once():

@@ -1,6 +1,7 @@
 """A thread of an agent of LangChain's belongs to whom it began with; whose memory it is never changes."""
 
 import asyncio
+import uuid
 
 import pytest
 from answering import THREAD, Answering, Talk, written
@@ -8,11 +9,12 @@ from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels.last_value import MISSING
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
@@ -173,6 +175,44 @@ async def test_a_retry_by_another_user_is_refused():
     assert talk.store.search(("bob",)) == []
 
 
+@pytest.mark.parametrize("sync", CALLS)
+async def test_nobody_takes_a_thread_over_from_before_its_first_turn(sync):
+    talk = Painter()
+    await talk.say("My PIN is 4711.")
+    for state in [state for state in talk.agent.get_state_history(THREAD) if not state.values.get("turn")]:
+        where = {"configurable": state.config["configurable"] | {"user": "bob"}}
+        for _ in range(6):  # what a refused run leaves names nobody either
+            with pytest.raises(InputError, match="belongs to 'ann'"):
+                await (asyncio.to_thread(talk.agent.invoke, None, where) if sync else talk.agent.ainvoke(None, where))
+    assert len(talk.model.prompts) == 1
+    assert talk.store.search(("bob",)) == []
+    await talk.run({"messages": [("user", "My lamp is red.")]}, "ann", sync=sync)
+    assert talk.values["thread_owner"] == "ann"
+
+
+@pytest.mark.parametrize("sync", CALLS)
+@pytest.mark.parametrize(
+    "change", [HumanMessage("Pay Bob.", id="words"), RemoveMessage("words"), RemoveMessage(REMOVE_ALL_MESSAGES)]
+)
+async def test_what_a_refused_run_has_changed_or_removed_is_as_it_was(change, sync):
+    talk = Painter()
+    await talk.run({"messages": [HumanMessage("My lamp is red.", id="words")]}, "ann")
+    before = talk.values["messages"]
+    for _ in range(2):
+        with pytest.raises(InputError, match="belongs to 'ann'"):
+            await talk.run({"messages": [change, ("user", "I am Bob.")]}, "bob", sync=sync)
+        assert talk.values["messages"] == before
+    await talk.run({"messages": [("user", "It is on the shelf.")]}, "ann")
+    assert written(talk.store) == ["It is on the shelf.", "My lamp is red."]
+
+
+async def test_a_thread_whose_id_is_no_text_is_remembered():
+    talk = Painter()
+    for thread in (7, uuid.uuid4()):
+        await talk.agent.ainvoke({"messages": [("user", f"Thread {thread}.")]}, as_user("ann", thread))
+    assert len(written(talk.store)) == 2
+
+
 @pytest.mark.parametrize("forged", ["bob", Overwrite("bob"), {"__overwrite__": "bob"}, "", None, 7])
 async def test_no_edit_gives_a_thread_away(forged):
     talk = Painter()
@@ -234,7 +274,19 @@ async def test_an_edit_that_does_not_go_with_the_rest_is_put_right_by_the_next_t
     assert [next(iter(edit)) in one["detail"] for one in values["notices"]] == [True]
 
 
-@pytest.mark.parametrize("resumed_by", ["boss", b"boss", [""], [None], 7, {"boss": True}])
+async def by_and_by(run):
+    return False
+
+
+async def test_who_may_resume_is_said_by_true_alone():
+    talk = Painter(resumed_by=lambda run: by_and_by(run))
+    await talk.ask()
+    with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.run(APPROVE, "eve")
+    assert talk.painted == []
+
+
+@pytest.mark.parametrize("resumed_by", ["boss", b"boss", [""], [None], 7, {"boss": True}, by_and_by])
 def test_who_may_resume_is_names_or_a_function(resumed_by):
     with pytest.raises(DeclarationError, match=r"resumed_by: got .* expected names of users"):
         TimelineMemoryMiddleware(resumed_by=resumed_by)

@@ -9,11 +9,13 @@ from scripted import say
 from threads import MIRA, checkpoints, history, play_in_studio, told, two_threads
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
+from questbook.memory.store.any_store import items_under
 
 
 @pytest.fixture
@@ -153,3 +155,18 @@ async def test_where_the_checkpoints_are_elsewhere_the_first_message_still_goes_
             pass
         saved = await game.saved_game()
         assert (saved.turn, saved.character.name) == (3, "Mira")
+
+
+async def test_a_run_from_a_checkpoint_that_is_not_there_takes_no_thread_out_of_its_campaign(home):
+    async with home.open_checkpointer() as saver, home.open_store() as store:
+        graph = build_graph().compile(checkpointer=saver, store=store)
+        where = {"thread_id": str(uuid.uuid4())}
+        for words in ("new game", MIRA):
+            given = {"messages": [{"role": "user", "content": words}]}
+            await graph.ainvoke(given, {"configurable": where}, context={"model": "offline", "seed": 1})
+        campaign = (await graph.aget_state({"configurable": where})).values["campaign"]
+        assert campaign[1] != "default"
+        gone = {"configurable": where | {"checkpoint_id": str(uuid.uuid4())}}
+        with pytest.raises(InputError, match="This thread belongs to campaign 'game "):
+            await graph.ainvoke({"messages": [{"role": "user", "content": "I look around."}]}, gone)
+        assert [item.value async for item in items_under(store, ("adventurer", "default"))] == []

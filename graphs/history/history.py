@@ -318,7 +318,7 @@ class SyncHistory:
     event loop that is running, an asyncio.InvalidStateError says so.
     """
 
-    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings | JSON) -> None:
         self.history = self._behind = History(sync_graph(graph), config, context)
 
     current_state = sync_method(History.current_state)

@@ -117,9 +117,12 @@ class HistoryView:
         return state
 
     async def turns(self) -> list[PlayedTurn]:
-        """Return every finished turn of the campaign, of all branches, the earliest first."""
+        """Return every finished turn of the campaign, or of an agent's thread, of all branches, the earliest first."""
         spaces = [self.context.campaign_namespace(name) for name in _TURNS]
         turns = [PlayedTurn.of(item.value) for space in spaces async for item in items_under(self._store(), space)]
+        if self._schema.SCOPE != "campaign":  # other threads of the user are conversations of their own
+            here = remembered_timeline((await self.graph.aget_state(self._thread_config())).values)
+            turns = [turn for turn in turns if turn.thread == self._thread_id or sees(here, *turn.key)]
         return sorted(turns, key=lambda turn: (turn.turn, turn.age))
 
     async def line_names(self) -> dict[str, Segment]:

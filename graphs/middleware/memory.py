@@ -19,6 +19,7 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import Field, create_model
@@ -35,7 +36,7 @@ from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.pages import PageState, Spec, declare, expect, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.sessions import begin
+from questbook.graphs.turn.sessions import begin, messages_before
 from questbook.graphs.turn.state import FactState, Memory, Notice, notice
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
@@ -174,14 +175,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
         owner, user = await owner_of(state, run), run.context.user
         if owner not in (None, user):
-            return _without_newest(state) | {"refused": refusal(str(owner), user)}
-        update = await self._open(state, run)
-        if update is None:
+            update = _without_newest(state) | {"refused": refusal(str(owner), user)}
+            if (before := await messages_before(run_thread(run))) is not None:  # also what it has changed or removed
+                update["messages"] = [RemoveMessage(REMOVE_ALL_MESSAGES), *before]
+            return update
+        opened = await self._open(state, run)
+        if opened is None:
             return None
         if owner is None:
-            unknown = notice(update["turn"], "memory", UNKNOWN.format(user=user))
-            update["notices"] = [*update.get("notices", []), unknown]
-        return update | {"thread_owner": user}
+            unknown = notice(opened["turn"], "memory", UNKNOWN.format(user=user))
+            opened["notices"] = [*opened.get("notices", []), unknown]
+        return opened | {"thread_owner": user}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

@@ -1,6 +1,7 @@
 """To whom a thread belongs: the user with whom it began. Who else may resume its runs, says the app."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -14,7 +15,8 @@ from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.state import is_synthetic, later_turns
 from questbook.graphs.settings import NotingContext
 from questbook.graphs.turn.pages import Spec, are_names, expect
-from questbook.graphs.turn.scope import user_of
+from questbook.graphs.turn.scope import run_thread, user_of
+from questbook.graphs.turn.sessions import owner_before
 from questbook.memory.store.any_store import get_values, timed
 from questbook.memory.timeline.namespaces import unescape_label
 from questbook.memory.timeline.timeline import exchange_key, read_timeline
@@ -46,7 +48,8 @@ class Runs:
         model: str | BaseChatModel | None,
         reflection: JSON,
     ) -> None:
-        fits = resumed_by is None or callable(resumed_by) or are_names(resumed_by)
+        is_function = callable(resumed_by) and not iscoroutinefunction(resumed_by)
+        fits = resumed_by is None or is_function or are_names(resumed_by)
         expected = "names of users, such as ['boss'], or a function of the run that says whether its user may resume it"
         expect(fits, "resumed_by", resumed_by, f"{expected}, such as lambda run: run.context['role'] == 'approver'")
         self._spec, self._user, self._resumed_by, self._model = spec, user, resumed_by, model
@@ -85,7 +88,7 @@ class Runs:
         if owner == user:
             return run
         others = self._resumed_by
-        if not (others(runtime) if callable(others) else user in (others or ())):
+        if (others(runtime) if callable(others) else user in (others or ())) is not True:
             raise InputError(refusal(owner, user))
         return run.override(context=run.context.model_copy(update={"user": owner}))
 
@@ -109,7 +112,7 @@ def refusal(owner: str, user: str) -> str:
 
 
 async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> str | None:
-    """Return to whom a thread belongs; of a thread that has not begun, who runs it.
+    """Return to whom a thread belongs; of one that has never begun, who runs it.
 
     None: the thread is older than this rule (0.2.1), and the store does not tell. A PastUnknownError says that the
     store cannot be read.
@@ -118,7 +121,7 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> st
         return str(owner)
     timeline = read_timeline(values)
     if not timeline:
-        return run.context.user
+        return next(iter(await owner_before(run_thread(run))), run.context.user)
     if run.store is None:
         return None
     try:

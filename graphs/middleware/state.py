@@ -161,9 +161,7 @@ def open_turns(
 def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON], tools: Collection[str] = ()) -> list[JSON]:
     """Return the due turns with what has been said in them, as far as the messages still tell."""
     said = {opener_of(group): group for _, group in split_turns(read_turns(messages, due), 0)}
-    return [
-        one | (turn_text(said[opener], tools)._asdict() if (opener := one["opened_by"]) in said else {}) for one in due
-    ]
+    return [one | (turn_text(said[by], tools)._asdict() if (by := one["opened_by"]) in said else {}) for one in due]
 
 
 def result_of(messages: Sequence[AnyMessage], formats: Collection[str]) -> str:

@@ -59,6 +59,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
             del texts[about]
             ended = {key: (change["id"] if own else "") if new == about else new for key, new in ended.items()}
         elif about:
+            texts.pop(ended.get(about, ""), None)  # what a change before this one put in its place
             ended[about] = change["id"] if own else ""
         if own:
             texts[change["id"]] = change["text"]

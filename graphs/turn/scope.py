@@ -104,7 +104,8 @@ def check_owner(campaign: Sequence[str], settings: Settings) -> None:
 
 def run_thread(runtime: "Runtime[Any]") -> str | None:
     """Return the id of the run's thread; None without a checkpointer."""
-    return runtime.execution_info.thread_id if runtime.execution_info else None
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    return None if thread is None else str(thread)
 
 
 def thread_or_branch(runtime: "Runtime[Any]", timeline: "Timeline") -> str:

@@ -13,7 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
@@ -21,7 +22,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.api_server import CHECKPOINTER
-from questbook.graphs.turn.scope import SettingsT, run_thread, user_timeline
+from questbook.graphs.turn.scope import SettingsT, check_owner, run_thread, user_timeline
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.state import Notice, StateT, TurnState, failure_notice, notice
 from questbook.graphs.turn.turn import head_key, head_of, open_turn
@@ -63,6 +64,8 @@ async def begin(
     `state` is as the person's message finds it; `recap` makes a text of the head that opens a new thread (`join`);
     `numbered` are channels with the turn's number, of a caller that numbers its turns: else it is the next one.
     """
+    if not state.turn and (owner := await owner_before(run_thread(runtime))):
+        check_owner([*owner, runtime.context.campaign][:2], runtime.context)
     past = await join(state, runtime, recap)
     pages = {name: page.load(past[name]) for name, page in state.PAGES.items() if name in past}
     now = state.model_copy(update={**past, **pages, **numbered, "messages": state.messages})
@@ -118,8 +121,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
 
 
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
-    pasts = runtime.context.campaign_namespace(PASTS)
-    thread = run_thread(runtime)
+    pasts, thread = runtime.context.campaign_namespace(PASTS), run_thread(runtime)
     kept = await store.aget(pasts, thread) if thread else None
     if thread and kept is not None:
         checkpoint = kept.value.get("checkpoint")
@@ -144,6 +146,7 @@ _UNKNOWN = (
     "gone, its memories may be hidden from now on."
 )
 _MOST = 100  # lives of a thread
+_PAGE = 10  # checkpoints that are read at once
 
 
 async def _beginning_of(state: TurnState, runtime: Runtime[Any]) -> tuple[str, list[Notice]]:
@@ -201,18 +204,49 @@ async def _is_saved(thread: str, checkpoint: str) -> bool:
 
 async def _has_earlier(thread: str, checkpoint: str) -> bool:
     """Whether the run's checkpointer has one from before another; if it is not known which, yes: nothing may leak."""
-    saver, config, before = _saver(), _config(thread), _config(thread, checkpoint)
-    if saver is None or not checkpoint:
-        return saver is not None
+    earlier = _config(thread, checkpoint)
+    return _saver() is not None and (not checkpoint or bool(await _saved(thread, before=earlier, limit=1)))
 
-    async def earlier() -> bool:
-        return bool([saved async for saved in saver.alist(config, before=before, limit=1)])
 
-    return await _ask(saver, lambda: bool(list(saver.list(config, before=before, limit=1))), earlier)
+async def owner_before(thread: str | None) -> list[str]:
+    """Return user and campaign of the newest checkpoint of the run's thread that names them, or the user alone.
+
+    A state of before the first turn names nobody, and a run can go on from there. Nothing: no checkpoint names one.
+    """
+    before: RunnableConfig | None = None
+    while page := await _saved(thread, before=before, limit=_PAGE):
+        values = [saved.checkpoint["channel_values"] for saved in page]
+        for one in values:  # before the first turn only a run's command can have written a campaign
+            if owner := one.get("thread_owner") or (one.get("machine") and one.get("campaign")):
+                return [owner] if isinstance(owner, str) else list(owner)
+        before = page[-1].config
+    return []
+
+
+async def messages_before(thread: str | None) -> list[Any] | None:
+    """Return a thread's messages from before the input of the run whose first step this is; None if that is unknown."""
+    page, step = await _saved(thread, limit=_PAGE), get_config()["metadata"].get("langgraph_step", 0)
+    # What is saved in the background, or when the run ends, may not be there yet.
+    if not page or (page[0].metadata.get("source") != "input" and page[0].metadata.get("step") != step - 1):
+        return None
+    inputs = (saved.checkpoint["channel_values"] for saved in page if saved.metadata.get("source") == "input")
+    return next((list(values.get("messages", [])) for values in inputs), None)
+
+
+async def _saved(thread: str | None, *, limit: int, before: RunnableConfig | None = None) -> list[CheckpointTuple]:
+    """Return checkpoints of a thread of the run's checkpointer, the newest first."""
+    if (saver := _saver()) is None or not thread:
+        return []
+    config = _config(thread)
+
+    async def read() -> list[CheckpointTuple]:
+        return [saved async for saved in saver.alist(config, before=before, limit=limit)]
+
+    return await _ask(saver, lambda: list(saver.list(config, before=before, limit=limit)), read)
 
 
 def _saver() -> BaseCheckpointSaver[Any] | None:
-    saver = get_config().get("configurable", {}).get(CHECKPOINTER)
+    saver = (var_child_runnable_config.get() or {}).get("configurable", {}).get(CHECKPOINTER)
     return saver if isinstance(saver, BaseCheckpointSaver) else None
 
 

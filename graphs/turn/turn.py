@@ -158,7 +158,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
     """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`; and `metadata`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
-    place = {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
+    place = {"thread": run_thread(runtime), "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
     return place | ({"metadata": metadata} if (metadata := runtime.context.metadata) else {})
 
 
@@ -208,8 +208,7 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
 
 
 def _record(turn: Turn, state: TurnState) -> JSON:
-    buffered = dict(split_turns(state.messages, state.turn))
-    words = stored_words(turn)
+    buffered, words = dict(split_turns(state.messages, state.turn)), stored_words(turn)
     return {
         "kind": "exchange",
         "text": f"{words['player']}\n{words['reply']}",

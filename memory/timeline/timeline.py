@@ -233,10 +233,7 @@ def filter_through(turn: int) -> JSON:
 
 
 def visible_filters(timeline: Timeline, before: int | None = None, *, joined: bool = False) -> list[JSON]:
-    """Return one store filter for each segment; together they match exactly what its thread sees before a turn.
-
-    `joined`: return one for all, which only our stores understand (`filters_any`).
-    """
+    """Return store filters of what a thread sees before a turn, one for each segment; `joined`: one, for our stores."""
     segments = as_of(timeline, sys.maxsize if before is None else before - 1)
     if joined and len(segments) > 1:
         return [{"$through": ["branch", "order", {branch: order_of(through) for branch, through in segments}]}]
