@@ -49,6 +49,7 @@ Team = str | Callable[[Any], str | None]
 """A team's name, or a function of the run that returns it; "" and None: no team."""
 Metadata = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 """A JSON object, or a function of the run that returns it."""
+_LONGEST_TTL = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,8 @@ class AppRules:
             raise DeclarationError(f"schema: {error}.") from error
         if not isinstance(self.instructions, str):
             raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
-        if self.ttl is not None and not (isinstance(self.ttl, timedelta) and self.ttl > timedelta()):
-            raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected a time above 0, such as timedelta(days=30).")
+        if self.ttl is not None and not (isinstance(self.ttl, timedelta) and timedelta() < self.ttl <= _LONGEST_TTL):
+            raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected up to a hundred years, as timedelta(days=30).")
         if not isinstance(self.team, str) and not callable(self.team):
             raise DeclarationError(f"team: got {self.team!r:.80}; expected a str, or a function of the run.")
         try:

@@ -195,8 +195,7 @@ def _find_once(value: str, wanted: str, argument: str) -> int:
 
 def _nearest(value: str, wanted: str) -> str:
     """Say which line is most like the text that was not there; "" if none is."""
-    lines = value.split("\n")
-    target = wanted.strip().casefold()
+    lines, target = value.split("\n"), wanted.strip().casefold()
     folded = [line.strip().casefold() for line in lines]
     for number, line in enumerate(folded):
         if target and target in line:

@@ -158,8 +158,7 @@ def expected(problem: ErrorDetails) -> str:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """Return the known name that a wrong one is most like, or is short for; "" if there is none."""
-    folded = {other.casefold(): other for other in known}
-    wrong = name.casefold().strip()
+    folded, wrong = {other.casefold(): other for other in known}, name.casefold().strip()
     begin_alike = [other for other in folded if len(wrong) > 1 and (other.startswith(wrong) or wrong.startswith(other))]
     alike = begin_alike or difflib.get_close_matches(wrong, list(folded), n=1, cutoff=0.6)
     return folded[alike[0]] if alike else ""

@@ -612,7 +612,7 @@ async def test_what_has_the_name_is_neither_mixed_with_a_file_nor_removed(small,
     async with opened(tmp_path / "two") as game:
         store = (await game.load()).store
         await store.aput(("ann", "isle", "lore"), "gate", {"text": "The gate opens at low tide."})
-        with pytest.raises(CampaignFileError, match="import it under another name"):
+        with pytest.raises(CampaignFileError, match="choose another name"):
             await import_campaign(game, made_of(tmp_path / "isle.zip", small))
         assert await store.aget(("ann", "isle", "lore"), "gate") is not None
     async with opened(tmp_path / "three", campaign="reef") as game:

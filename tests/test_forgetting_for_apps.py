@@ -367,8 +367,10 @@ async def test_the_persons_own_messages_are_told_and_no_reply(stored):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"user": 1}, r"user, campaign, words: got \(1, None, None\); expected texts\."),
+        ({"user": 1}, r"user, campaign, words: got \(1, None, None\); expected texts, none empty\."),
         ({"campaign": 1}, "expected texts"),
+        ({"user": ""}, "none empty"),
+        ({"campaign": ""}, "none empty"),
         ({"words": 1}, "expected texts"),
         ({"threads": "one", "campaign": "trip"}, "threads: got 'one'; expected a list of ids"),
         ({"threads": ["one"]}, "say of which campaign they are"),

@@ -236,6 +236,19 @@ async def test_memories_move_as_json_lines_with_what_says_whether_they_hold(door
     assert BERGEN["text"] in sections_of(new.model.prompts[0])
 
 
+async def test_turns_of_another_thread_of_that_name_are_refused_before_anything_is_written(door):
+    talk, there = door(InMemoryStore()), door(InMemoryStore())
+    await talk.tell("I live in Oslo.", OSLO)
+    await talk.tell("I fear snakes.", SNAKES)
+    await there.tell("I like tea.")
+    before = await texts(of(there))
+    with pytest.raises(
+        InputError, match=r"Thread '1' is here already, with other words in turn 1\. Nothing was imported"
+    ):
+        await of(there).import_lines(await of(talk).export_lines())
+    assert await texts(of(there)) == before
+
+
 async def test_a_campaigns_memories_move_with_what_its_head_sees_and_secrets_are_not_told():
     store, place, line = InMemoryStore(), campaign_namespace("ann", "isle", "facts"), [("a", 1)]
     await note_facts(store, place, [OSLO, {"text": "Oda stole the crown.", "kind": "secret"}], timeline=line)

@@ -72,6 +72,24 @@ async def test_a_tools_memory_is_found_later_in_the_turn_and_reaches_the_store_w
     assert f'"fact": "{REX}"' in talk.model.remembered
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_of_two_changes_of_a_memory_in_one_turn_the_later_one_holds(at_once):
+    talk = Talk(tools=True)
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    [key] = [item.key for item in talk.store.search(("ann", "agent~3a;agent", "facts"))]
+    change = [
+        call("manage_memory", action="update", id=key, content=f"Ann has a dog called {name}.")
+        for name in ("Max", "Bo")
+    ]
+    await talk.say(
+        "Max, no, Bo.", None, *([say("", *change)] if at_once else [say("", one) for one in change]), "Noted."
+    )
+    talk.forget_messages()
+    await talk.say("What is my dog called?")
+    assert "called Bo" in talk.model.remembered
+    assert "called Max" not in talk.model.remembered
+
+
 async def test_what_a_tool_wrote_in_mid_turn_is_not_seen_by_a_fork_from_before_it():
     talk = Talk(tools=True)
     await talk.say("Hello.")

@@ -514,7 +514,7 @@ async def test_campaigns_come_with_character_turn_and_local_time_and_the_one_tha
     async def list_campaigns(*_):
         when = "2026-01-31T20:15:00+00:00"
         mira = {"turn": 3, "character": MIRA}
-        return [SavedGame("ann", "isle", "own", when, mira), SavedGame("ann", "x" * 50, "other", when, {"turn": 1})]
+        return [SavedGame("ann", "isle", "own", when, mira), SavedGame("ann", "x" * 70, "other", when, {"turn": 1})]
 
     asked.game.checkpointer, asked.game.thread_id = None, "own"
     monkeypatch.setattr("questbook.graphs.terminal.slash_commands.list_campaigns", list_campaigns)
@@ -527,7 +527,7 @@ async def test_campaigns_come_with_character_turn_and_local_time_and_the_one_tha
     assert (columns, right) == (("", "Campaign", "Character", "Turn", "Last played", "Thread"), "Turn")
     assert rows == [
         ("*", "isle", "Mira, rogue", "3", "2026-02-01 05:15", "own"),
-        ("", "x" * 39 + "…", "–", "1", "2026-02-01 05:15", "other"),
+        ("", "x" * 59 + "…", "–", "1", "2026-02-01 05:15", "other"),
     ]
     assert asked.screen.said == []
 

@@ -198,7 +198,9 @@ def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
 
 def test_put_away_campaigns_are_counted_and_come_back(server):
     with Visitor(server.url) as visitor:
+        assert "Put it away" not in visitor.get("settings").text, "there is nothing to be put away"
         visitor.say(MIRA)
+        assert "Put it away" in visitor.get("settings").text
         assert "Put away" not in visitor.web.get("/").text
         assert visitor.post("put-away", away="1").headers["hx-redirect"] == "/"
         listed = visitor.web.get("/").text

@@ -181,8 +181,8 @@ def test_lore_comes_by_files_of_any_name_and_what_is_none_is_said(ann):
     assert lines[1][0] == "problem"
     assert "not read" in lines[1][1]
     assert sorted(line for kind, line in lines[2:] if kind == "done") == [
-        "abcd.TXT: added, 1 pieces", "gate.md: added, 1 pieces", "gate.md: added, 2 pieces",
-        f"{'x' * 117}.md: added, 1 pieces",
+        "abcd.TXT: added, 1 piece", "gate.md: added, 1 piece", "gate.md: added, 2 pieces",
+        f"{'x' * 117}.md: added, 1 piece",
     ]  # fmt: skip
     assert [line.partition(":")[0] for kind, line in lines[2:] if kind == "problem"] == ["broken.pdf"]
     names = re.findall(r"<li><b>([^<]+)</b>", shown)

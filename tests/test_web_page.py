@@ -258,6 +258,7 @@ def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_t
     assert page.input_value("#text") == "I was about to say"
     settle(page)
     server.stop()
+    page.locator("#unheard", has_text="The server does not answer").wait_for(timeout=20_000)  # nothing was sent
     page.press("#text", "Enter")
     page.locator("#unheard", has_text="The server does not answer").wait_for()
     assert page.input_value("#text") == "I was about to say"

@@ -264,7 +264,9 @@ def test_the_hit_of_a_foe_is_no_success(model, player):
     assert 'class="roll foe"' in foe
     assert "against 1, hit" in foe
     assert 'class="roll won"' in own
-    assert "<dd>1 of 1</dd>" in player.get("panel/dice").text, "it is none of the player's checks"
+    dice = player.get("panel/dice").text
+    assert "<dd>1 of 1</dd>" in dice, "it is none of the player's checks"
+    assert [outcome in dice for outcome in ("against 1, hit", "against 1, success")] == [True, True], "as remembered"
 
 
 def test_a_search_that_finds_nothing_says_so(player, monkeypatch):

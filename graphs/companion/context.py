@@ -66,9 +66,7 @@ class CompanionContext(MachineContext):
         description="Sections of core memory with which the assistant begins: label to description, value, limit, "
         "read_only, shared; empty: persona, human, scratchpad.",
     )
-    facts: bool = Field(
-        default=True, description="Whether facts are noted after each reply, by one more call of the model."
-    )
+    facts: bool = Field(default=True, description="Whether facts are noted after each reply, by a call of the model.")
     timezone: Annotated[str, _valid(find_timezone)] = Field(
         default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
     )

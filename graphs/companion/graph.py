@@ -40,9 +40,8 @@ def build_graph(
     extras = Extras(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
     own = {"EXTRAS": extras}
     context: Any = type("CompanionContext", (CompanionContext,), own) if any(extras) else CompanionContext
-    builder: Machine[CompanionState, CompanionContext] = Machine(
-        CompanionState, context_schema=context, input_schema=TurnInput
-    )
+    machine = Machine[CompanionState, CompanionContext]
+    builder = machine(CompanionState, context_schema=context, input_schema=TurnInput)
 
     builder.add_steps(recall)
     builder.add_steps(respond, speaks=ANSWERS)

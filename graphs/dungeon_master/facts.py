@@ -108,8 +108,7 @@ def read_new_facts(
         _log.info("Facts of turn %d: %s", state.turn, " ".join(oddities))
     lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)
     remarks = [("Not every fact of this turn could be kept.", " ".join(oddities))] if lost else []
-    origin = _origin(state, turns)
-    texts = _memory_texts(state, recalled)
+    origin, texts = _origin(state, turns), _memory_texts(state, recalled)
     sentences = [(key, sentence) for key, text in texts for sentence in _SENTENCE_END.split(text)]
     first, last = turns[0]["turn"], turns[-1]["turn"]
     new, messages = list[JSON](), messages_of(state, first, last)

@@ -70,8 +70,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
 
 def _recap(head: JSON, context: Context) -> str:
     """Tell where the story is; and if nobody named the campaign, which one it is and how to begin another."""
-    text = PlayerView.of(head).recap()
-    named = "campaign" in context.model_fields_set
+    text, named = PlayerView.of(head).recap(), "campaign" in context.model_fields_set
     return text if named else f"{text}\n\n{prompts.GOES_ON.format(campaign=context.campaign)}"
 
 

@@ -114,8 +114,9 @@ async def forget(
             not be forgotten everywhere (the message says where).
         ValueError: An argument makes no sense, or threads were given without a campaign. Nothing was changed.
     """
-    if not (isinstance(user, str) and isinstance(campaign, str | None) and isinstance(words, str | None)):
-        raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts.")
+    named = isinstance(user, str) and user and isinstance(campaign, str | None) and campaign != ""
+    if not (named and isinstance(words, str | None)):
+        raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts, none empty.")
     if isinstance(threads, str):
         raise ValueError(f"threads: got {threads!r:.80}; expected a list of ids.")
     if (threads := list(threads)) and campaign is None:

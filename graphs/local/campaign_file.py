@@ -119,7 +119,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
     if not has_begun and await game.checkpointer.aget_tuple({"configurable": hidden_place}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
     if has_begun or await store.asearch(space, limit=1, refresh_ttl=False):
-        hint = "Nothing was changed; import it under another name (in the terminal: --campaign NAME)."
+        hint = "Nothing was changed; choose another name (in the terminal: --campaign NAME)."
         raise CampaignFileError(f"Campaign {game.context.campaign!r} has begun already. {hint}")
     try:
         await asyncio.to_thread(_check_parts, parts, await game.load())

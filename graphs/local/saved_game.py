@@ -201,13 +201,11 @@ def check_caller(thread: str, began: Mapping[str, Any] | None, caller: str | Non
         raise InputError(f"{problem} Nothing was changed: begin a new thread.")
 
 
-async def read_saved_game(
-    checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = ""
-) -> SavedGame | None:
+async def read_saved_game(saver: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = "") -> SavedGame | None:
     """Read a checkpoint of a thread, by default the last; None if there is none, and an error if it is damaged."""
     where = {"thread_id": thread_id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})
     try:
-        checkpoint = await checkpointer.aget_tuple({"configurable": where})
+        checkpoint = await saver.aget_tuple({"configurable": where})
         return SavedGame.of(checkpoint) if checkpoint else None
     except (sqlite3.DatabaseError, ValueError, KeyError, TypeError, EOFError) as error:
         problem = f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}."
@@ -215,18 +213,16 @@ async def read_saved_game(
         raise UnreadableError(f"{problem} {hint}") from error
 
 
-async def last_of_threads(
-    checkpointer: HomeCheckpointer, user: str, campaign: str | None = None
-) -> AsyncIterator[SavedGame]:
+async def last_of_threads(saver: HomeCheckpointer, user: str, campaign: str | None = None) -> AsyncIterator[SavedGame]:
     """Read the last checkpoint of each thread of a user, or only of one campaign's, the last written first.
 
     A thread that cannot be read is left out, and logged.
     """
-    for thread, names in await checkpointer.newest_of_threads(user):
+    for thread, names in await saver.newest_of_threads(user):
         # Reading a checkpoint takes a millisecond. The terminal's say in their metadata whose they are.
         if names.get("user", user) != user or campaign not in (None, names.get("campaign", campaign)):
             continue
-        saved = await last_of_thread(checkpointer, thread)
+        saved = await last_of_thread(saver, thread)
         if saved and saved.user == user and campaign in (None, saved.campaign):
             yield saved
 

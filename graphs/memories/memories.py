@@ -266,7 +266,8 @@ class Memories:
         agent of scope "user" see them; a game is moved with its campaign's file.
 
         Raises:
-            InputError: A line is not what `export_lines` writes; the message says which. Nothing was imported.
+            InputError: A line is not what `export_lines` writes, or a turn is here already and is another one; the
+                message says which. Nothing was imported.
         """
         read = [read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
         for line in read:
@@ -277,6 +278,12 @@ class Memories:
                 line["place"][0] = escape_label(self.campaign)
         writes = [line_write(line, self._own_space()) for line in read]
         known = await get_values(self.store, [(write.namespace, write.key) for write in writes])
+        for write in writes:
+            old, value = known.get((write.namespace, write.key), {}), write.value or {}
+            said, own = (one.get("messages") or one.get("said_at") or one.get("text") for one in (old, value))
+            if old.get("kind") == "exchange" and said != own:
+                taken = f"Thread {old.get('thread')!r:.80} is here already, with other words in turn {old.get('turn')}"
+                raise InputError(f"{taken}. Nothing was imported: import it for another agent, campaign or user.")
         new = [write for write in writes if (write.namespace, write.key) not in known]
         for start in range(0, len(new), _PAGE):
             await put_all(self.store, new[start : start + _PAGE])

@@ -227,7 +227,7 @@ async def _campaigns(terminal: Terminal, rest: str) -> None:
         mark = "*" if saved.thread_id == game.thread_id else ""
         who = ", ".join(filter(None, (saved.character.name, saved.character.class_name)))
         when = datetime.fromisoformat(saved.played).astimezone().strftime("%Y-%m-%d %H:%M")
-        rows.append((mark, one_line(saved.campaign, 40), who or "–", str(saved.turn), when, saved.thread_id))
+        rows.append((mark, one_line(saved.campaign, 60), who or "–", str(saved.turn), when, saved.thread_id))
     columns = ("", "Campaign", "Character", "Turn", "Last played", "Thread")
     terminal.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
     if len(rows) == most:

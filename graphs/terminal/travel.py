@@ -209,9 +209,7 @@ def _line_names(stretch: Stretch) -> str:
 
 TRAVEL = {
     "/undo": Command("[N]", "go back a turn, or N turns", _undo),
-    "/retry": Command(
-        "[dice]", "play the last turn again in other words; with dice, roll again too", _retry, ("dice",)
-    ),
+    "/retry": Command("[dice]", "play the last turn again in other words; with dice, roll again", _retry, ("dice",)),
     "/edit": Command("[NEW WORDS]", "play the last turn again with another message of yours", _edit),
     "/branch": Command("NAME", "give the line from here on a name", _branch),
     "/branches": Command("", "all that was played, as a tree, and where you are", _branches, looks=True),

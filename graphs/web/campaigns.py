@@ -18,6 +18,7 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.forgetting import forgetting_of
+from questbook.graphs.interface.text import number_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
@@ -191,8 +192,8 @@ async def bring_lore(request: Request) -> Response:
                     paths.append(await save(upload, place))
             store, context = await campaign.game.store(), campaign.game.context
             async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
-                pieces = f", {done.file.pieces} pieces" if done.file else ""
-                reason = f". {done.reason}" if done.reason else ""
+                pieces = f", {number_of(done.file.pieces, 'piece')}" if done.file else ""
+                reason = f": {done.reason}" if done.reason else ""
                 lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
     return html(request, "lore.html", await _values(request, campaign) | {"lines": lines})
 

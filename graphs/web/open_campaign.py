@@ -54,15 +54,13 @@ class LiveTurn:
 
 
 class OpenCampaign:
-    """A campaign that is open; `resources` are closed with it.
+    """A campaign that is open; `stack` is closed with it.
 
     If it `is_new`, it had not begun when it was opened. If it `is_preview`, too, it is only looked at, without a lock.
     """
 
-    def __init__(
-        self, game: Game, resources: AsyncExitStack, *, is_new: bool = False, is_preview: bool = False
-    ) -> None:
-        self.game, self._resources, self.is_new, self.is_preview = game, resources, is_new, is_preview
+    def __init__(self, game: Game, stack: AsyncExitStack, *, is_new: bool = False, is_preview: bool = False) -> None:
+        self.game, self._stack, self.is_new, self.is_preview = game, stack, is_new, is_preview
         self.key = ("", "", "")  # graph, owner and name
         self.person = ""  # for whom it was opened
         self.live: LiveTurn | None = None  # the turn that is being played, noted, or has failed; None: none of them
@@ -216,7 +214,7 @@ class OpenCampaign:
                 await self.game.home.forget_lock(self.game.thread_id)
         finally:
             self.is_new = False
-            await self._resources.aclose()
+            await self._stack.aclose()
 
     async def updates(self, after: int) -> AsyncIterator[StreamUpdate | None]:
         """Yield what happens after an update, as it happens; None first if some of it is no longer known."""

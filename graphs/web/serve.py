@@ -55,9 +55,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     if host not in _LOCAL and not people and not tokens:
         hint = f'set {VARIABLE} to names and tokens of 16 characters or more, such as "ann:SECRET, bob:OTHER"'
         problem = f"At {host} others reach the page, so they must sign in"
-        raise ServerError(
-            f"{problem}: {hint}; or an issuer, {_TOKENS[0]}ISSUER. Without it the page is at 127.0.0.1 alone."
-        )
+        raise ServerError(f"{problem}: {hint}; or an issuer, {_TOKENS[0]}ISSUER. Else the page is at 127.0.0.1 alone.")
     try:
         import uvicorn  # noqa: F401 (whether it is there)
         from starlette.concurrency import run_in_threadpool

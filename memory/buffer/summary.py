@@ -52,8 +52,7 @@ def extract(turn: Mapping[str, Any], *, quote: bool = True) -> list[str]:
 
 def clip_summary(summary: str, tokens: int) -> str:
     """Cut a summary to `tokens` (four characters each), at the end of a sentence if there is one."""
-    summary = " ".join(summary.split())
-    limit = tokens * _CHARS_PER_TOKEN
+    summary, limit = " ".join(summary.split()), tokens * _CHARS_PER_TOKEN
     if len(summary) <= limit:
         return summary
     end = max(summary.rfind(mark, limit // 2, limit) for mark in ".!?…")

@@ -116,8 +116,7 @@ def read_safetensors(file: Path) -> dict[str, Floats]:
     """Read the float32 tensors of a safetensors file: a length, a JSON header, then the numbers, little-endian."""
     content = np.fromfile(file, dtype=np.uint8)
     length = int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8 : 8 + length].tobytes())
-    data = content[8 + length :]
+    header, data = json.loads(content[8 : 8 + length].tobytes()), content[8 + length :]
     tensors = {}
     for name, entry in header.items():
         if entry.get("dtype") == "F32":

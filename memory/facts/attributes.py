@@ -77,8 +77,7 @@ def stated_property(text: str, subject: str = "") -> Property | None:
     Only properties of which one value holds at a time are read: of two sentences about them the later one is so.
     Without a subject it is read from the sentence, where it is the person: "The user lives in Oslo."
     """
-    text = text[:_LONGEST]
-    own = re.escape(subject.removeprefix("the ").removeprefix("The "))
+    text, own = text[:_LONGEST], re.escape(subject.removeprefix("the ").removeprefix("The "))
     match = re.match(rf"(?:the )?{own}", text, re.I) if subject else _SUBJECT.match(text)
     if match is None:
         return None

@@ -82,6 +82,5 @@ def line_date(value: Mapping[str, Any]) -> str:
     with suppress(ValueError):
         first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
         return f"{first:%a %Y-%m-%d}" if first == last else f"{first} to {last}"
-    day = value.get("day")
-    told = str(value.get(CALENDAR_TIME) or "")
+    day, told = value.get("day"), str(value.get(CALENDAR_TIME) or "")
     return f"day {day}" if isinstance(day, int) and not isinstance(day, bool) and f"day {day}" not in told else told

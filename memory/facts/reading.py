@@ -144,8 +144,7 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None)
     if not text:
         odd.add("A fact said nothing and was left out")
         return None
-    about = str(entry.get("about") or "").strip().casefold()
-    sent = entry.get("kind")
+    about, sent = str(entry.get("about") or "").strip().casefold(), entry.get("kind")
     kind = sent.strip().casefold() if isinstance(sent, str) else ""
     if (kind := _KIND_SYNONYMS.get(kind, kind)) not in KINDS:
         kind = "event"

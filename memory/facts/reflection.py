@@ -176,8 +176,7 @@ async def find_sources(
     store: BaseStore, facts: Namespace, insights: Iterable[AnyItem], *, timeline: Timeline | None = None
 ) -> dict[str, list[str]]:
     """Return the keys of all records that insights rest on, by the insight's key."""
-    asked = list(insights)
-    namespace = (*facts[:-1], SOURCES)
+    asked, namespace = list(insights), (*facts[:-1], SOURCES)
     searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
     sources: dict[str, list[str]] = {}
     for insight, found in zip(asked, await search_visible(store, searches, timeline), strict=True):

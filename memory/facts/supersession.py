@@ -169,12 +169,10 @@ def _tells_old(text: str, ended: EndedFact) -> bool:
     names = f"{attribute} {attribute_name(attribute)} {ended.old.get('text') or ''} {ended.new.get('attribute') or ''}"
     about = content_stems(names) - old - content_stems(str(ended.old.get("subject") or ""))
     sentences = [(sentence, content_stems(sentence)) for sentence in _SENTENCE.split(text)] if old else []
-    telling = [(said, words) for said, words in sentences if old <= words and not (new - old and new <= words)]
+    told = [(said, words) for said, words in sentences if old <= words and not (new - old and new <= words)]
     # About the property: "Home: Oslo", not "studied in Oslo".
     label = attribute_name(attribute)
-    return any(
-        words & about or (":" in said and attribute_name(said.partition(":")[0]) == label) for said, words in telling
-    )
+    return any(words & about or (":" in said and attribute_name(said.split(":")[0]) == label) for said, words in told)
 
 
 def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -> dict[str, list[EndedFact]]:

@@ -22,6 +22,7 @@ from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.types import JSON
@@ -92,6 +93,7 @@ async def note_facts(
         ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
     """
     common: JSON = {"cites": []} | dict(provenance or {})
+    check_namespace(namespace)
     now = noted_at or datetime.now(UTC)
     said = read_time(str(common.get("said_at") or "")) or now
     checked = [_with_days(_to_fact(fact), said) for fact in facts]
@@ -161,8 +163,7 @@ async def write_facts(
     returns further writes for the last batch, given what is written.
     """
     ordered = sorted(drafts, key=lambda draft: str(draft.value["at"]))
-    changes = FactChanges([], {}, [])
-    writes = list[PutOp]()
+    changes, writes = FactChanges([], {}, []), list[PutOp]()
     # Facts of several turns come together only after failures. Each is compared with what held at its own turn.
     for _, of_turn in groupby(ordered, key=lambda draft: draft.value.get("turn")):
         await put_all(store, writes)

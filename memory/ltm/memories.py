@@ -102,8 +102,7 @@ def memory_write(
     character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
 ) -> PutOp | None:
     """Return the write of `remember_message`, for a batch of the caller's; it replaces a record with the same key."""
-    config = config or LtmConfig()
-    text = strip_speaker(text, speaker)
+    config, text = config or LtmConfig(), strip_speaker(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
     when = origin.get("said_at") or datetime.now(UTC)
@@ -131,8 +130,7 @@ async def recall_messages(
     that the settings do not set is `SPELLING_DISTANCE`. The session is the current one, for `visible: next_session`. Of
     memories with a branch and turn, the timeline decides; what is `in_prompt` already is not recalled.
     """
-    reads = (config or LtmConfig()).ltm_reads
-    message = _BREAKS.sub("\n\n", message.strip())
+    reads, message = (config or LtmConfig()).ltm_reads, _BREAKS.sub("\n\n", message.strip())
     if not message or not reads.num_memories_to_fetch:
         return []
     excluded = {essence(text) for text in (*in_prompt, message)}

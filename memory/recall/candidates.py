@@ -53,10 +53,7 @@ class Scope(NamedTuple):
         return isinstance(self.timeline, UserTimeline)
 
     def filters(self, *, joined: bool = False) -> list[JSON]:
-        """Return filters that together match what may be seen, of a user's thread its own; none if nothing may.
-
-        `joined`: one for all, for a store that takes it.
-        """
+        """Return filters that together match what may be seen, of a user's thread its own; `joined`: one for all."""
         if self.timeline is None:
             return [{} if self.before is None else filter_through(self.before - 1)]
         return visible_filters(self.timeline, self.before, joined=joined)
@@ -143,8 +140,7 @@ async def gather_candidates(
     heaviest = max(text.weight for text in texts)
     shares = [max(text.weight / heaviest, _LEAST_SHARE) for text in texts]
     widths = [math.ceil(_WIDTH * share) for share in shares]
-    candidates = Candidates(timeline, len(texts))
-    wanted = set(wanted)
+    candidates, wanted = Candidates(timeline, len(texts)), set(wanted)
     proposed = await propose_candidates(store, scopes, [text.text for text in texts], widths)
     for scope, lists in zip(scopes, proposed, strict=True):
         for text, cosines, share, items in zip(texts, candidates.cosines, shares, lists, strict=True):

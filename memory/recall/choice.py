@@ -87,8 +87,7 @@ class _Choice:
                 spent = self._put(number, record, [_moved(first, start)], self._most)
                 self._most -= spent or 0
         sums_up = asks_for_summary(self._query.text)
-        as_lines = sums_up or asks_for_order(self._query.text)
-        lines = set[int]()
+        as_lines, lines = sums_up or asks_for_order(self._query.text), set[int]()
         for number, span in _offers(records):
             if span.end - span.start > 4 * self._left and not as_lines:
                 continue

@@ -73,8 +73,7 @@ class Passages(NamedTuple):
         """Return the best score of each candidate's passages, by the candidates' numbers."""
         if not len(self.starts):
             return scores
-        order = np.argsort(self.starts)
-        best = np.empty(len(self.starts))
+        order, best = np.argsort(self.starts), np.empty(len(self.starts))
         best[order] = np.maximum.reduceat(scores, self.starts[order])
         return best
 

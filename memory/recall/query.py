@@ -193,9 +193,7 @@ class Weights(BaseModel):
     meaning: float | None = _weight(
         None, "Cosine; empty: what the embedder says its cosine is worth (`fusion_weight`, else 1)."
     )
-    chances: float = _weight(
-        0.8, "Taken from a passage of a message of n, times 1 - 1/n: of many, one fits by accident."
-    )
+    chances: float = _weight(0.8, "Taken from a passage of a message of n, times 1 - 1/n: of many, one fits by chance.")
     prefers: float = _weight(0.5, "A passage states what the person prefers, and the query asks for advice.")
     named: float = _weight(0.3, "The query names the record's speaker or subject, or who claims it.")
     phrase: float = _weight(0.3, "The record has a name of several words that the query names, word for word.")

@@ -70,10 +70,9 @@ def _check_conditions(wanted: Mapping[Any, Any], levels: int, *, is_filter: bool
             raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
         if has_operators and key not in _OPERATORS:
             raise BadQueryError(f"Unsupported operator: {key}; expected one of {', '.join(sorted(_OPERATORS))}")
-        if is_filter and key == _THROUGH:
-            if not _is_through(condition):
-                raise BadQueryError(f"{key} takes two keys and texts by text, got {reprlib.repr(condition)}")
-        elif is_filter and key in _JOINS:
+        if is_filter and key == _THROUGH and not _is_through(condition):
+            raise BadQueryError(f"{key} takes two keys and texts by text, got {reprlib.repr(condition)}")
+        if is_filter and key in _JOINS:
             if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
                 raise BadQueryError(f"{key} takes a list of filters, got {reprlib.repr(condition)}")
             for alternative in condition:
@@ -371,8 +370,6 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
     """Return the keys that a filter names, each once."""
     keys: dict[str, None] = {}
     for key, condition in wanted.items():
-        if key == _THROUGH:
-            keys |= dict.fromkeys(condition[:2])
-        else:
-            keys |= dict.fromkeys([name for one in condition for name in _keys(one)] if key in _JOINS else [key])
+        names = condition[:2] if key == _THROUGH else [key]
+        keys |= dict.fromkeys([name for one in condition for name in _keys(one)] if key in _JOINS else names)
     return list(keys)

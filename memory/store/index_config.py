@@ -112,8 +112,7 @@ def read_index(index: StoreIndex | IndexConfig | None) -> IndexSettings:
     if unknown := set(settings) - set(StoreIndex.__annotations__) - {"__tokenized_fields"}:
         allowed = ", ".join(StoreIndex.__annotations__)
         raise StoreConfigError(f"index has no setting {sorted(unknown)}; it has {allowed}")
-    fields = _fields(settings.get("fields"))
-    embed = settings.get("embed")
+    fields, embed = _fields(settings.get("fields")), settings.get("embed")
     is_auto = embed == AUTO
     embed = None if is_auto else embed
     embeddings = load_embeddings(embed) if isinstance(embed, str) else embed and ensure_embeddings(embed)

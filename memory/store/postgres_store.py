@@ -150,9 +150,7 @@ class HybridPostgresStore(AsyncPostgresStore):
         vectors = {number: made[texts.index(text)] for number, text in embedded}
         places = [(".".join(op.namespace), op.key) for _, op in gets]
         queries += [(_GET, list(map(list, zip(*places, strict=True))))] if gets else []
-        values = [
-            vectors[n] if each is PLACEHOLDER else each for n, (_, each_of) in enumerate(queries) for each in each_of
-        ]
+        values = [vectors[n] if each is PLACEHOLDER else each for n, (_, own) in enumerate(queries) for each in own]
         parts = [_PART.format(number=number, search=search) for number, (search, _) in enumerate(queries)]
         await cur.execute(" UNION ALL ".join(parts) + " ORDER BY number, place", values)
         rows: list[list[Any]] = [[] for _ in queries]

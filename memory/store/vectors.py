@@ -127,8 +127,7 @@ class NamespaceVectors:
         self._saved = 0
         large = space.items > self._exact_limit
         index = train_index(connection, space, self._dims) if large else faiss.IndexFlatIP(self._dims)
-        none = np.empty(0, np.int64)
-        removal = rows.last_removal(connection)
+        none, removal = np.empty(0, np.int64), rows.last_removal(connection)
         return IndexContents(index, space.items if large else 0, none, none, np.empty(0, np.bool_), removal)
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:

@@ -195,8 +195,7 @@ def attack(scene: Scene, intent: Intent) -> None:
 def sway(scene: Scene, intent: Intent) -> None:
     """Persuade, threaten, deceive or bribe somebody, or calm a foe."""
     story, said = scene.story, f"{intent.whom} {intent.what}"
-    foe = story.find("foes", said, scene.foes_here())
-    missed = people.absent(scene, intent.whom)
+    foe, missed = story.find("foes", said, scene.foes_here()), people.absent(scene, intent.whom)
     if foe is None and missed:
         return people.miss(scene, missed)
     person = None if missed else story.person(said, scene.people_here())

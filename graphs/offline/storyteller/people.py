@@ -63,8 +63,7 @@ def ask(scene: Scene, intent: Intent) -> None:
 
 def who_knows(scene: Scene, words: str) -> str | None:
     """Find the person here who has most to say on these words; the id."""
-    said = language.stems(words)
-    shares = Counter[str]()
+    said, shares = language.stems(words), Counter[str]()
     for person in scene.people_here():
         topics = (topic for topic in scene.story["people"][person]["topics"] if _is_open(scene, person, topic))
         shares[person] = max((len(said & language.stems(topic["on"])) for topic in topics), default=0)

@@ -190,6 +190,7 @@
     notice: ({ text }) => news(text),
     gone: () => location.reload(), // whose campaign it is shares it no more, or the sign-in has ended: the server says which
     replied: async () => {
+      one("problem").replaceChildren(); // that it was still coming
       body.classList.replace("replying", "noting");
       await morph("story", "story", true);
       news(lastTurn()?.querySelector(".reply").textContent ?? "");
@@ -210,12 +211,12 @@
   };
 
   // While nothing is heard of the server, a line above the message says so, and the page goes on by itself afterwards.
-  let silence;
+  let silence; // runs on while the stream is tried again and again
   const heard = (isThere, patience = 5000) => {
-    clearTimeout(silence);
+    if (isThere || !patience) silence = clearTimeout(silence);
     const say = (text) => { if (one("unheard").textContent !== text) one("unheard").textContent = text; };
     if (isThere) say("");
-    else silence = setTimeout(() => say(`${navigator.onLine ? "The server does not answer." : "There is no network."} Your words stay here, and the page goes on by itself when it is back.`), patience);
+    else silence ??= setTimeout(() => say(`${navigator.onLine ? "The server does not answer." : "There is no network."} Your words stay here, and the page goes on by itself when it is back.`), patience);
   };
   addEventListener("offline", () => heard(false, 0));
   addEventListener("online", () => listen());
