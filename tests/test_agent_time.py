@@ -6,6 +6,8 @@ import uuid
 import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 
@@ -97,6 +99,19 @@ async def test_nobody_goes_from_a_thread_of_an_agent_into_another(scope):
         with pytest.raises(HistoryError, match="There is no"):
             await here.go(where)
     assert [turn.turn for turn in await there.turns()] == [1, 2, 3]
+
+
+async def test_a_thread_begins_with_a_checkpointer_that_lists_nothing():
+    class Plain(InMemorySaver):
+        list = BaseCheckpointSaver.list
+        alist = BaseCheckpointSaver.alist
+
+    desk = Desk(saver=Plain())
+    for words in ("It leaks", "It burns"):
+        await desk.say(words)
+    assert desk.values["turn"] == 2
+    await asyncio.to_thread(desk.app.invoke, {"messages": [HumanMessage("It rains")]}, desk.config)
+    assert desk.values["turn"] == 3
 
 
 async def test_a_run_from_a_checkpoint_that_is_gone_is_refused_to_another_user():

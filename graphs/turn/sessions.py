@@ -237,12 +237,14 @@ async def _saved(thread: str | None, *, limit: int, before: RunnableConfig | Non
     """Return checkpoints of a thread of the run's checkpointer, the newest first."""
     if (saver := _saver()) is None or not thread:
         return []
-    config = _config(thread)
 
     async def read() -> list[CheckpointTuple]:
-        return [saved async for saved in saver.alist(config, before=before, limit=limit)]
+        return [saved async for saved in saver.alist(_config(thread), before=before, limit=limit)]
 
-    return await _ask(saver, lambda: list(saver.list(config, before=before, limit=limit)), read)
+    try:
+        return await _ask(saver, lambda: list(saver.list(_config(thread), before=before, limit=limit)), read)
+    except NotImplementedError:  # it lists none: what came before is not known
+        return []
 
 
 def _saver() -> BaseCheckpointSaver[Any] | None:
