@@ -70,7 +70,7 @@ class AppRules:
         if not isinstance(self.instructions, str):
             raise DeclarationError(f"instructions: got {self.instructions!r:.80}; expected a text.")
         if self.ttl is not None and not (isinstance(self.ttl, timedelta) and timedelta() < self.ttl <= _LONGEST_TTL):
-            raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected up to a hundred years, as timedelta(days=30).")
+            raise DeclarationError(f"ttl: got {self.ttl!r:.80}; expected above 0, to 100 years, as timedelta(days=30).")
         if not isinstance(self.team, str) and not callable(self.team):
             raise DeclarationError(f"team: got {self.team!r:.80}; expected a str, or a function of the run.")
         try:

@@ -123,7 +123,7 @@ class Ended(BaseModel):
         ({"instructions": 3}, "instructions: got 3"),
         ({"ttl": 30}, "ttl: got 30"),
         ({"ttl": timedelta(0)}, "ttl: got"),
-        ({"ttl": timedelta.max}, "expected up to a hundred years"),
+        ({"ttl": timedelta.max}, "expected above 0, to 100 years"),
         ({"team": 3}, "team: got 3"),
         ({"metadata": ["x"]}, "metadata: got"),
     ],
