@@ -9,7 +9,9 @@ Every function that takes a class or an ancestry takes the player's own words, s
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -38,49 +40,13 @@ def _rules(hit_die: int, abilities: str, gold: int, kit: str) -> ClassRules:
     return ClassRules(hit_die, tuple(map(_ability, abilities.split())), gold, counts)
 
 
-_CLASSES = {
-    "Barbarian": _rules(12, "str con dex wis cha int", 10, "greataxe, 2 handaxe, bedroll, 5 ration"),
-    "Bard": _rules(8, "cha dex con wis int str", 15, "rapier, lute, leather armor, fine clothes"),
-    "Cleric": _rules(8, "wis con str cha dex int", 15, "mace, shield, holy symbol, 5 candle"),
-    "Druid": _rules(8, "wis con dex int cha str", 10, "wooden shield, sickle, mistletoe sprig, 5 ration"),
-    "Fighter": _rules(10, "str con dex wis cha int", 15, "longsword, shield, chain mail, 5 torch"),
-    "Monk": _rules(8, "dex wis con str cha int", 5, "quarterstaff, 10 dart, bedroll, 5 ration"),
-    "Paladin": _rules(10, "str cha con wis dex int", 15, "warhammer, shield, chain mail, holy symbol"),
-    "Ranger": _rules(10, "dex wis con str int cha", 15, "longbow, 20 arrow, shortsword, rope"),
-    "Rogue": _rules(8, "dex int cha con wis str", 20, "shortsword, 2 dagger, thieves' tools, leather armor"),
-    "Sorcerer": _rules(6, "cha con dex wis int str", 10, "2 dagger, crystal focus, 5 torch, 5 ration"),
-    "Warlock": _rules(8, "cha con dex wis int str", 15, "2 dagger, leather armor, old tome, lantern"),
-    "Wizard": _rules(6, "int con dex wis cha str", 15, "spellbook, quarterstaff, ink and quill, 5 candle"),
-}
+_TABLES: JSON = tomllib.loads(files("questbook.graphs.dungeon_master").joinpath("sheet.toml").read_text("utf-8"))
+_CLASSES = {name: _rules(*rules) for name, rules in _TABLES["classes"].items()}
 _ANY_CLASS = _rules(8, "dex con wis cha str int", 10, "dagger, 3 torch, 5 ration")
 """A traveller who can run, endure and keep their eyes open."""
 
-CLASS_WORDS = {
-    "Barbarian": "berserker, savage, reaver",
-    "Bard": "minstrel, troubadour, skald, singer, musician, poet, storyteller, entertainer, jester",
-    "Cleric": "priest, priestess, acolyte, healer",
-    "Druid": "shaman, hedge witch, shapeshifter",
-    "Fighter": "warrior, soldier, knight, mercenary, sellsword, guard, gladiator, swordsman, veteran",
-    "Monk": "martial artist, ascetic",
-    "Paladin": "crusader, templar, holy warrior, holy knight",
-    "Ranger": "hunter, huntress, archer, scout, tracker, trapper, bounty hunter, witch hunter",
-    "Rogue": "thief, thieves, burglar, assassin, pickpocket, smuggler, spy, pirate, treasure hunter",
-    "Sorcerer": "sorceress, wild mage",
-    "Warlock": "cultist, occultist",
-    "Wizard": "mage, witch, magician, enchanter, enchantress, necromancer, conjurer, illusionist, scholar",
-}
-
-_ANCESTRIES = {  # increases as in SRD 5.1, without subraces ("any" is the player's choice there); names
-    "Dwarf": ("con+2", "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": ("dex+2", "elf, elven, elvish, elves"),
-    "Halfling": ("dex+2", "halfling, hobbit"),
-    "Human": ("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
-    "Dragonborn": ("str+2 cha+1", "dragonborn"),
-    "Gnome": ("int+2", "gnome, gnomish"),
-    "Half-Elf": ("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": ("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": ("cha+2 int+1", "tiefling"),
-}
+CLASS_WORDS: dict[str, str] = _TABLES["words"]
+_ANCESTRIES: dict[str, tuple[str, str]] = _TABLES["ancestries"]
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
