@@ -7,6 +7,7 @@ inside a running event loop, which they block meanwhile, as the store's sync met
 import asyncio
 import contextvars
 import inspect
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,9 @@ def _sync_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
     return loop
+
+
+os.register_at_fork(after_in_child=_sync_loop.cache_clear)  # threads do not survive a fork
 
 
 def _twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:

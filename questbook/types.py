@@ -55,6 +55,11 @@ def storable(value: _ValueT) -> _ValueT:
     return value if sound else cast("_ValueT", _without(value))
 
 
+def clean_text(text: str) -> str:
+    """Return a person's text without control characters."""
+    return "".join(c for c in text if c in "\n\t\r\x85" or c.isprintable() or ord(c) > 0x9F)
+
+
 def _without(value: Any) -> Any:
     if isinstance(value, str):
         fits = "\0" not in value and (value.isascii() or _is_unicode(value))

@@ -74,6 +74,8 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
     facts, reads = [StoredFact(FACTS, f"b000-{turn}-fact-0", value) for turn, value in values.items()], []
 
     class Counting:
+        ttl_config = None
+
         async def abatch(self, ops):
             reads.extend(ops)
             return await store.abatch(ops)

@@ -399,3 +399,80 @@ async def test_what_else_is_written_is_told_what_was_written():
     also = {"also": lambda changes: [PutOp(("x",), "k", {"new": list(changes.new)})]}
     await write_facts(store, FACTS, NOTES[:1], timeline=[("a", 1)], **also)
     assert (await store.aget(("x",), "k")).value == {"new": ["a-1-fact-0"]}
+
+
+def lives(text, value, **fields):
+    return {"text": text, "subject": "the user", "attribute": "own", "value": value, **fields}
+
+
+async def test_a_value_that_differs_in_signs_alone_is_another_one(store):
+    pairs = [("C++", "C#"), ("A+", "A-"), ("5", "-5"), ("11.12.", "12.11."), ("1.2", "2.1"), ("😀", "😡")]
+    for number, (before, after) in enumerate(pairs):
+        facts = ("u", f"c{number}", "facts")
+        for turn, value in enumerate((before, after), 1):
+            told = lives(f"The user has {value}.", value)
+            assert len((await note_facts(store, facts, [told], timeline=[("main", turn)])).new) == 1, value
+        items = await keep_valid(store, await store.asearch(facts), timeline=[("main", 2)])
+        assert [item.value["value"] for item in items] == [after]
+        again = await note_facts(store, facts, [lives(f"The user has {after}!", after)], timeline=[("main", 3)])
+        assert not again.new, "a sentence's own mark tells nothing apart"
+    both = await note_facts(store, FACTS, ["The sign says C++.", "The sign says C#."], timeline=[("main", 3)])
+    assert len(both.new) == 2, "in one turn, too, and without a slot"
+
+
+async def test_what_another_project_or_fewer_people_know_is_repeated_by_nothing(store):
+    sentence = "The bridge at the mill has fallen."
+    for turn, fields in enumerate(({"known_by": ["Oda"]}, {}, {"metadata": {"project": "red"}}), 1):
+        changes = await note_facts(store, FACTS, [{"text": sentence, **fields}], timeline=[("main", turn)])
+        assert len(changes.new) == 1
+    changes = await note_facts(store, FACTS, [{"text": sentence, "known_by": ["Oda"]}], timeline=[("main", 4)])
+    assert not changes.new, "all know it by now"
+    asked = Query("Has the bridge fallen?", timeline=[("main", 4)], metadata={"project": "red"})
+    assert [record.text for record in await recall(store, FACTS, asked)] == [sentence]
+
+
+async def test_of_facts_of_one_moment_the_later_one_holds(store):
+    moment = datetime(2027, 1, 1, tzinfo=UTC)
+    for town in ("Oslo", "Bergen", "Narvik"):
+        await note_facts(store, FACTS, [lives(f"The user lives in {town}.", town)], noted_at=moment)
+    assert await holding(store, None) == ["The user lives in Narvik."]
+
+
+class Unreachable(HashEmbeddings):
+    fails = False
+
+    def embed_documents(self, texts):
+        if self.fails:
+            raise OSError("429")
+        return super().embed_documents(texts)
+
+
+async def test_a_correction_that_cannot_be_embedded_ends_nothing():
+    embedder = Unreachable()
+    async with FaissStore(":memory:", index={"embed": embedder, "fields": ["text"]}) as store:
+        changes = await note_facts(store, FACTS, [lives("The user lives in Oslo.", "Oslo")], timeline=[("main", 1)])
+        embedder.fails = True
+        fact = lives("The user lives in Bergen.", "Bergen")
+        with pytest.raises(Exception, match="429"):
+            await add_fact(store, FACTS, fact, timeline=[("main", 1)], replaces=changes.new[0])
+        embedder.fails = False
+        assert await holding(store, [("main", 1)]) == ["The user lives in Oslo."]
+        again = lives("The user lives in Oslo.", "Oslo")
+        changes = await add_fact(store, FACTS, again, timeline=[("main", 1)], replaces=changes.new[0])
+        assert len(changes.new) == 1, "what it corrects, it does not repeat"
+
+
+async def test_a_fact_by_hand_has_its_days_and_is_seen_by_the_users_other_threads():
+    async with FaissStore(":memory:", index={"embed": HashEmbeddings(), "fields": ["text"]}) as store:
+        one = UserTimeline([("b1", 1)], thread="t1", heads=("ann", "heads"))
+        changes = await add_fact(store, FACTS, {"text": "Goran arrives on 3 May 2027."}, timeline=one)
+        assert (await store.aget(FACTS, changes.new[0])).value["when"] == ["2027-05-03", "2027-05-03"]
+        other = UserTimeline([("b2", 1)], thread="t2", heads=("ann", "heads"))
+        found = await recall(store, FACTS, Query("When does Goran arrive?", timeline=other))
+        assert [record.text for record in found] == ["Goran arrives on 3 May 2027."]
+
+
+async def test_a_real_time_that_is_none_is_refused(store):
+    with pytest.raises(ValidationError, match="real_time"):
+        await note_facts(store, FACTS, [{"text": "Goran leaves.", "real_time": "May 2027"}], timeline=[("main", 1)])
+    assert Fact(text="Goran leaves.", real_time="2027-05-03").real_time == "2027-05-03"

@@ -356,6 +356,8 @@ def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
         ({"text": 7}, "Query.text: got 7; expected the question as a text"),
         ({"limit": -1}, "Query.limit: got -1"), ({"limit": 1.5}, "Query.limit"),
         ({"budget": -1}, "Query.budget: got -1"),
+        ({"timeline": "main"}, r"Query.timeline: got 'main'; expected segments, such as \[\('main', 12\)\]"),
+        ({"timeline": [("main", "3")]}, "Query.timeline: got"), ({"timeline": ("main", 3)}, "Query.timeline: got"),
         ({"budget": "9"}, "Query.budget"), ({"reranked": -1}, "Query.reranked"),
         ({"visibility": "me"}, "Query.visibility"),
         ({"max_cosine_distance": 2.1}, "Query.max_cosine_distance"),

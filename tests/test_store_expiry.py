@@ -122,12 +122,14 @@ def test_a_time_to_live_may_be_long(store, minutes):
 
 
 WRONG = [("default_ttl", minutes) for minutes in (NAN, "x", 1e300)]
-WRONG += [("sweep_interval_minutes", minutes) for minutes in (NAN, "x", 1e300, 0)]
+WRONG += [("sweep_interval_minutes", minutes) for minutes in (NAN, "x", 1e300, 0)] + [("default_tll", 60)]
 
 
 @pytest.mark.parametrize("ttl", ["60", *({setting: minutes} for setting, minutes in WRONG)], ids=repr)
 def test_settings_of_times_to_live_that_are_none_are_refused(path, ttl):
-    with pytest.raises(StoreConfigError, match=r"ttl|minutes"):
+    with pytest.raises(
+        StoreConfigError, match=r"ttl must|ttl\['default_tll'\]: expected refresh_on_read|default_ttl|minutes"
+    ):
         FaissStore.open(path, ttl=ttl)
     assert not path.exists()
 

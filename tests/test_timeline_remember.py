@@ -164,3 +164,16 @@ async def test_turns_of_one_batch_count_their_sessions_from_each_other_and_read_
     assert [len(ops) for ops in store.batches] == [1, 1, 1, 3], "whether each is written, then all"
     items = await store.asearch(HERE)
     assert {item.value["text"]: item.value["session"] for item in items} == {"10:00": 1, "14:00": 2, "14:05": 2}
+
+
+async def test_nothing_is_no_turn_and_a_turn_needs_words_and_a_number(store):
+    timeline = await remember(store, ("u",), "I go north.")
+    assert await remember(store, ("u",), [], timeline=timeline) == timeline
+    assert await remember(store, ("u",), []) == []
+    for wrong in ("", " ", {"player": " ", "reply": ""}):
+        with pytest.raises(ValueError, match="An exchange needs a text"):
+            await remember(store, ("u",), wrong, timeline=timeline)
+    for number in (0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="turn: got"):
+            await remember(store, ("u",), "I go south.", turn=number)
+    assert len(await store.asearch(("u",))) == 1

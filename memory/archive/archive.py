@@ -79,7 +79,7 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
             return date.fromisoformat(word)
         moment = datetime.fromisoformat(word.upper())
         return (moment.astimezone(now.tzinfo) if moment.tzinfo else moment).date()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         expected = f"expected a day as YYYY-MM-DD, such as {now.date()}, which is today"
         raise BadQueryError(f"{argument}: got {text!r:.40}; {expected}.") from error
 

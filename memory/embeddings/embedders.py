@@ -104,7 +104,7 @@ def _features(text: str) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     folded = text.lower()
     if not folded.isascii():
         folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    codes = [_codes(word) for word in _WORD.findall(folded)]
+    codes = [(_codes if len(word) < 64 else _codes.__wrapped__)(word) for word in _WORD.findall(folded)]
     return np.unique(np.concatenate([np.empty(0, np.int64), *codes]), return_counts=True)
 
 
@@ -229,7 +229,7 @@ class BatchEmbedder:
             return self.embed(texts, queries)
         loop = asyncio.get_running_loop()
         tick = self._ticks.get(loop)
-        if tick is None:
+        if tick is None or tick.task.done():  # done: cancelled before it began
             tick = self._ticks[loop] = _Tick({}, {}, loop.create_task(self._flush(loop)))
             # If every caller is cancelled, nothing else looks at its failure.
             tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())

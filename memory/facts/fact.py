@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from questbook.memory.facts.attributes import attribute_name, stated_property
 from questbook.memory.facts.days import day_fields
-from questbook.memory.text.words import content_stems, normalize
+from questbook.memory.text.words import content_stems, marks_in, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON, storable
 
@@ -76,7 +76,7 @@ class Fact(BaseModel):
     value: _Short = ""
     importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
     calendar_time: Annotated[_Short, Field(alias=CALENDAR_TIME)] = ""
-    real_time: str = ""
+    real_time: Annotated[str, AfterValidator(lambda text: (not text or datetime.fromisoformat(text)) and text)] = ""
     when: Annotated[list[_Day], Field(max_length=2)] = []
     day: Annotated[int, Field(ge=1)] | None = None
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
@@ -109,6 +109,12 @@ class Fact(BaseModel):
             fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}
         slot = slot_of(str(fields["subject"]), str(fields["attribute"]), self.kind, self.claimed_by)
         return fields | {"slot": slot} | day_fields(self.when)
+
+
+def identity_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what two records of one sentence of a turn have in common."""
+    text = str(record.get("text"))
+    return normalize(text), marks_in(text), str(record.get("claimed_by")), str(record.get("kind"))
 
 
 def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "", name: str = "") -> str:

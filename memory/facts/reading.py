@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import YEARS, find_calendar_day, find_days, only_day
-from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, NOT_ASKED, Fact
+from questbook.memory.facts.fact import (
+    DEFAULT_IMPORTANCE,
+    KINDS,
+    MAX_FIELD,
+    MAX_KNOWERS,
+    MAX_TEXT,
+    NOT_ASKED,
+    Fact,
+    identity_of,
+)
 from questbook.memory.text.words import content_stems, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
@@ -74,12 +83,12 @@ def read_facts(arguments: Any, now: datetime | None = None, *, day: int | None =
     entries = _fact_entries(arguments)
     if len(entries) > MAX_FACTS:
         odd.add(f"Of {len(entries):,} facts in one answer the first {MAX_FACTS} were read")
-    facts, identities, values = list[Fact](), set[tuple[str, str, str]](), dict[str, str]()
+    facts, identities, values = list[Fact](), set[tuple[Any, ...]](), dict[str, str]()
     for entry in entries[:MAX_FACTS]:
         fact = _read_fact(entry, odd, now, day)
         if fact is None:
             continue
-        identity = (normalize(fact.text), fact.claimed_by, fact.kind)
+        identity = identity_of(fact.record())
         if identity in identities:
             odd.add("A fact was sent twice in one answer")
             continue

@@ -16,7 +16,7 @@ from questbook.memory.facts import validity
 from questbook.memory.facts.fact import slot_of
 from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.store.any_store import AnyItem
-from questbook.memory.text.words import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, marks_in, names_in, normalize, numbers_in
 from questbook.memory.timeline.timeline import Timeline, search_visible
 from questbook.types import JSON
 
@@ -38,6 +38,9 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
     if not one_slot and common < _MIN_SAME_VALUE:  # by far most pairs: nothing below would make them one
         return False
     value, other_value = _words(record, "value"), _words(other, "value")
+    marks = {marks_in(str(fact.get("value") or fact.get("text", ""))) for fact in (record, other)}
+    if value == other_value and len(marks) > 1:
+        return False
     if normalize(text) == normalize(other_text):
         return not one_slot or value == other_value
     if numbers_in(text) != numbers_in(other_text) or is_negated(text) != is_negated(other_text):

@@ -192,7 +192,7 @@ async def find_holders(
     """
 
     def counts(mark: JSON) -> bool:
-        in_time = position is None or mark["at"] <= position
+        in_time = position is None or mark["at"][: len(position)] <= position  # longer: of the same moment, and later
         return bool(mark["what"] == HOLDS and mark["fact"] not in ignore and in_time)
 
     open_slots, holders = list(slots), dict[str, str]()
@@ -254,7 +254,16 @@ def slot_id_of(record: AnyItem) -> SlotId | None:
 async def write_judgements(
     store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
 ) -> list[str]:
-    """Write that facts hold no more, because others contradict them; return the keys of those that end now.
+    """Write that facts hold no more, as `judgement_ops` says it; return the keys of those that end now."""
+    writes, ended = await judgement_ops(store, facts, contradictions, stamp)
+    await put_all(store, writes)
+    return ended
+
+
+async def judgement_ops(
+    store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
+) -> tuple[list[PutOp], list[str]]:
+    """Make the writes that say that facts hold no more, because others contradict them; and the keys that end now.
 
     A contradiction is the key of the fact that ends, and of the fact that holds; the first one of a fact and branch
     counts. `stamp` has the stamp, `at` and `turns` of the turn that judged; without a branch it does not rewind.
@@ -266,8 +275,7 @@ async def write_judgements(
     # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
     writes = [PutOp(_beside(facts, FLAGS), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
     writes += [PutOp(namespace, keys[ended], judgement, index=False) for ended, judgement in judged.items()]
-    await put_all(store, writes)
-    return list(judged)
+    return writes, list(judged)
 
 
 async def find_judgements(

@@ -16,12 +16,12 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from questbook.memory.facts import validity
 from questbook.memory.facts.attributes import earlier_attribute_name
 from questbook.memory.facts.days import find_days
-from questbook.memory.facts.fact import BY_HAND, Fact, slot_of
+from questbook.memory.facts.fact import BY_HAND, Fact, identity_of, slot_of
 from questbook.memory.facts.relations import ends_another, find_hearsay, find_settled, is_same_fact, settle, settles
 from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, items_under, put_all
-from questbook.memory.text.words import content_stems, is_negated, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, marks_in, normalize, numbers_in
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
@@ -108,8 +108,7 @@ async def note_facts(
     if isinstance(timeline, UserTimeline):
         for draft in drafts:
             draft.value.update(_place_among_threads(timeline, now, int(draft.key.rpartition("-")[2])))
-        await put_all(store, [timeline.head_op()])
-    return await write_facts(store, namespace, drafts, timeline=timeline)
+    return await write_facts(store, namespace, drafts, timeline=timeline, also=lambda _: _head(timeline))
 
 
 async def add_fact(
@@ -124,7 +123,8 @@ async def add_fact(
 
     `replaces` is the key of a fact that holds no more from then on; the new record names it, as `corrects`.
     """
-    at, checked = datetime.now(UTC), _to_fact(fact)
+    at = datetime.now(UTC)
+    checked = _with_days(_to_fact(fact), at)
     origin: JSON = {"by": BY_HAND, "said_at": at.isoformat(timespec="seconds"), "cites": []}
     origin |= {"corrects": replaces} if replaces else {}
     if timeline:
@@ -141,11 +141,12 @@ async def add_fact(
         key = record_key(branch, turn, by_hand)
         draft = FactDraft(key, value | origin | stamp)
     else:
-        draft = _lasting_draft(_with_days(checked, at), origin | {"turn": 0}, at.timestamp())
-    if replaces:  # first, so that the new fact is no repetition of it
-        stamp = {"turns": [0, 0], **validity.stamp_fields(draft.value)}
-        await validity.write_judgements(store, namespace, [(replaces, draft.key)], stamp)
-    return await write_facts(store, namespace, [draft], timeline=timeline or None)
+        draft = _lasting_draft(checked, origin | {"turn": 0}, at.timestamp())
+    stamp = {"turns": [0, 0], **validity.stamp_fields(draft.value)}
+    ended = [(replaces, draft.key)] if replaces else []
+    judgements, _ = await validity.judgement_ops(store, namespace, ended, stamp)
+    also = [*judgements, *_head(timeline)]
+    return await write_facts(store, namespace, [draft], timeline=timeline or None, also=lambda _: also)
 
 
 async def write_facts(
@@ -170,6 +171,10 @@ async def write_facts(
         writes = await _turn_ops(store, namespace, list(of_turn), timeline, changes)
     await put_all(store, [*writes, *also(changes)])
     return changes
+
+
+def _head(timeline: Timeline | None) -> list[PutOp]:
+    return [timeline.head_op()] if isinstance(timeline, UserTimeline) else []
 
 
 def _place_among_threads(timeline: UserTimeline, now: datetime, ordinal: int) -> JSON:
@@ -203,18 +208,14 @@ async def _turn_drafts(
     stamps = Stamp(branch, number).to_json()
     own = {name: stamps[name] for name in ("branch", "order")}
     existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
-    written = {_identity(value) for value in existing.values()}
+    written = {identity_of(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
     common: JSON = {"turns": [number, number]} | fields | stamps
-    new = (record | common for record in (fact.record() for fact in facts) if _identity(record) not in written)
+    new = (record | common for record in (fact.record() for fact in facts) if identity_of(record) not in written)
     return [
         FactDraft(record_key(branch, number, "fact", n), record | {"at": validity.turn_position(number, n)})
         for record, n in zip(new, ordinals, strict=False)
     ]
-
-
-def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    return normalize(str(record.get("text"))), str(record.get("claimed_by")), str(record.get("kind"))
 
 
 async def _turn_ops(
@@ -222,13 +223,14 @@ async def _turn_ops(
 ) -> list[PutOp]:
     """Make the writes of one turn's facts that do not exist, compared with what held then; add them to the changes."""
     facts, own, reads = [draft.value for draft in drafts], {draft.key for draft in drafts}, JointReads.of(store)
+    corrected = {fact["corrects"] for fact in facts if "corrects" in fact}  # nothing repeats what it corrects
     slots = filter(None, dict.fromkeys(slot for fact in facts for slot in (fact["slot"], _slot_before_0_3(fact))))
     texts, position = [str(fact["text"]) for fact in facts], str(facts[0]["at"])
     existing, [similar], about, holding = await asyncio.gather(
         validity.read_records(reads, namespace, own),
         propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
         find_hearsay(reads, namespace, facts, timeline),
-        validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
+        validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own | corrected),
     )
     if existing:
         missing = [draft for draft in drafts if draft.key not in existing]
@@ -244,6 +246,8 @@ async def _turn_ops(
         slot, older_slot = draft.value["slot"], _slot_before_0_3(draft.value)
         older = holders.get(older_slot)
         holder = holders.get(slot) or older
+        if holder is not None and (last := validity.position_of(holder.value)).startswith(draft.value["at"]):
+            draft = draft._replace(value=draft.value | {"at": f"{last}1"})  # of the same moment, as in an import: later
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         if draft.value.get("ends"):
@@ -283,7 +287,7 @@ def _originals(
     if holder is not None and _adds_nothing(draft.value, holder.value) and _outlives(holder.value, draft.value):
         yield holder.key
     yield from duplicates
-    yield from (key for key, value in new.items() if is_same_fact(draft.value, value))
+    yield from (k for k, value in new.items() if is_same_fact(draft.value, value) and _outlives(value, draft.value))
     if draft.repeats and holder is None and echoes:
         yield draft.repeats
 
@@ -303,11 +307,18 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     value, old_value = new["value"], str(old.get("value", ""))
     if numbers_in(value) != numbers_in(old_value) or is_negated(new["text"]) != is_negated(old["text"]):
         return False
-    return bool(words := content_stems(value)) and words <= content_stems(old_value)
+    words = content_stems(value)
+    return bool(words) and words <= content_stems(old_value) and marks_in(value) == marks_in(old_value)
 
 
 def _outlives(old: JSON, new: JSON) -> bool:
-    """Whether a fact ends by itself no sooner than another one: else that one is no repetition, but renews it."""
+    """Whether a fact ends by itself no sooner than another one, and all may see it who may see that one.
+
+    Else that one is no repetition: it renews it, or belongs to another project.
+    """
+    known, knows = old.get("known_by") or [], new.get("known_by") or []
+    if old.get("metadata") != new.get("metadata") or (known and not (knows and {*knows} <= {*known})):
+        return False
     ends, renewed = (read_time(str(fact.get("expires") or "")) for fact in (old, new))
     return ends is None or (renewed is not None and renewed <= ends)
 
@@ -337,7 +348,8 @@ async def _valid_duplicates(
     """Return for each draft the records that say the same and held at its turn, the nearest first."""
     duplicates = []
     for draft, items in zip(drafts, similar, strict=True):
-        others = [i for i in items if i.key != draft.key and validity.position_of(i.value) <= str(draft.value["at"])]
+        own = (draft.key, draft.value.get("corrects"))
+        others = [i for i in items if i.key not in own and validity.position_of(i.value) <= str(draft.value["at"])]
         lasting = [item for item in others if _outlives(item.value, draft.value)]
         duplicates.append([item for item in lasting if is_same_fact(draft.value, item.value, item.score)])
     return await validity.keep_valid_of_each(store, duplicates, timeline, drafts[0].value)

@@ -7,6 +7,7 @@ A file is cut into pieces, each a record in `(user, campaign, "lore")`; a note a
 import asyncio
 import hashlib
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -141,13 +142,15 @@ def _choose_names(paths: Mapping[str, str], names: Mapping[str, str]) -> dict[st
     """Name added files, by key, by the shortest end of their path that no other has; the others keep their names."""
     names = dict(names)
     new = {key: Path(path).parts for key, path in paths.items() if key not in names}
+    ends = Counter(parts[-length:] for parts in new.values() for length in range(1, len(parts) + 1))
+    taken = set(names.values())
     for key, parts in new.items():
-        others = [other_parts for other, other_parts in new.items() if other != key]
         for length in range(1, len(parts) + 1):
             name = printable("/".join(parts[-length:]))
-            if name not in names.values() and all(other[-length:] != parts[-length:] for other in others):
+            if name not in taken and ends[parts[-length:]] == 1:
                 break
         names[key] = name
+        taken.add(name)
     return names
 
 

@@ -210,7 +210,8 @@ async def add_memory(
     store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
     """Add a memory of any length, which must not be empty, to a character, or to `EVERYONE`; return its key."""
-    at = (said_at or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    said = said_at or datetime.now(UTC)
+    at = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
     key = memory_key(speaker, _require_text(text), at)
     memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
     namespace = character_namespace(character, MEMORIES, user=user)

@@ -169,7 +169,7 @@ def time_filters(asked: AskedTime) -> list[JSON]:
     if asked.ahead is not None:  # of days, which have no zone; one of several days is found by its month
         first, last = asked.ahead.start.date(), (asked.ahead.end - timedelta(days=1)).date()
         filters += dates.day_filters(first, last)
-        filters += dates.month_filters(first, min(last, first + timedelta(days=210)))
+        filters += dates.month_filters(first, last if (last - first).days <= 210 else first + timedelta(days=210))
     if asked.days is not None and asked.days[0] == asked.days[1]:
         filters.append({"day": asked.days[0]})
     if asked.sessions is not None and asked.sessions[0] == asked.sessions[1]:

@@ -37,16 +37,23 @@ class AnyItem(Protocol):
 
 
 AnyItemT = TypeVar("AnyItemT", bound=AnyItem)
+_ReadT = TypeVar("_ReadT", GetOp, SearchOp)
 
 
 async def search_all(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
     """Run searches in one batch, so that their queries are embedded in one call; return the items of each."""
-    return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
+    return cast("list[list[SearchItem]]", await store.abatch(_as_set(store, searches))) if searches else []
 
 
 async def get_all(store: BaseStore, gets: Sequence[GetOp]) -> list[Item | None]:
     """Read items by their keys in one batch; None for a key that the store does not have."""
-    return cast("list[Item | None]", await store.abatch(gets)) if gets else []
+    return cast("list[Item | None]", await store.abatch(_as_set(store, gets))) if gets else []
+
+
+def _as_set(store: BaseStore, reads: Sequence[_ReadT]) -> Sequence[_ReadT]:
+    """Leave times to live as they are if the store is set so, as its own methods do; `abatch` does what it is told."""
+    refreshes = (store.ttl_config or {}).get("refresh_on_read", True)
+    return reads if refreshes else [read._replace(refresh_ttl=False) for read in reads]
 
 
 async def get_values(
@@ -93,8 +100,11 @@ async def items_under(
     reading starts the items' time to live again; None: as the store is set.
     """
     offset, wanted = 0, dict(only) if only else None
-    # Until a page is empty, not until one is short: a store may return fewer items than it has.
-    while items := await store.asearch(namespace, filter=wanted, limit=_PAGE, offset=offset, refresh_ttl=refresh_ttl):
+    # Until a page is empty, not until one is short: a store may return fewer items than it has. Pages grow, because a
+    # store reads for each what lies before it.
+    while items := await store.asearch(
+        namespace, filter=wanted, limit=max(_PAGE, offset), offset=offset, refresh_ttl=refresh_ttl
+    ):
         for item in items:
             yield item
         offset += len(items)
@@ -162,17 +172,20 @@ class JointReads(StoreBehind):
         return await results
 
     async def _send(self) -> None:
-        waiting = 0
-        while waiting < len(self._calls):  # until nobody has added anything in a tick of the loop
-            waiting = len(self._calls)
-            await asyncio.sleep(0)
-        calls, self._calls = self._calls, []
+        calls, waiting = self._calls, 0
         try:
+            while waiting < len(calls):  # until nobody has added anything in a tick of the loop
+                waiting = len(calls)
+                await asyncio.sleep(0)
+            self._calls = []
             done = iter(await self.store.abatch([op for ops, _ in calls for op in ops]))
-        except Exception as error:  # noqa: BLE001 (any store may be behind this; each caller gets the error)
-            for _, results in calls:
+        except BaseException as error:
+            self._calls = [] if self._calls is calls else self._calls
+            for _, results in calls:  # each caller gets the error, also that this was cancelled
                 if not results.done():
                     results.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
             return
         for ops, results in calls:
             part = [next(done) for _ in ops]

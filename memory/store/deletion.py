@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeGuard
 
+from langgraph.store.base import TTLConfig
+
 from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
 from questbook.memory.store.database import Database, snapshot_directory
 from questbook.memory.store.rows import MINUTE, Write, apply_write, decode_key, decode_path, now
@@ -84,6 +86,8 @@ def check_ttl(ttl: object) -> None:
         return
     if not isinstance(ttl, Mapping):
         raise StoreConfigError(f'ttl must be settings such as {{"default_ttl": 60}}, got {ttl!r:.80}')
+    if unknown := [name for name in ttl if name not in TTLConfig.__annotations__]:
+        raise StoreConfigError(f"ttl[{unknown[0]!r:.80}]: expected {', '.join(TTLConfig.__annotations__)}")
     default = ttl.get("default_ttl")
     if default is not None and not is_time_to_live(default):
         allowed = f"a number of minutes, at most {LONGEST_TTL:,.0f}"
@@ -105,25 +109,25 @@ class Sweeper:
     def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
         self._sweep = sweep
         self.seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
-        self._stop = threading.Event()
+        self._stop, self._future = threading.Event(), Future[None]()
         self._thread: threading.Thread | None = None
 
     def start(self, minutes: float | None) -> "Future[None]":
         """Sweep in a daemon thread, which never keeps a process from ending, as `FaissStore.start_ttl_sweeper` says."""
         if minutes is not None:
             _check_interval(minutes)
-        future: Future[None] = Future()
-        future.add_done_callback(lambda done: self._stop.set() if done.cancelled() else None)
-        if self._thread is not None and self._thread.is_alive():
-            return future
-        self._stop.clear()
+        if self._thread is not None and self._thread.is_alive() and not self._stop.is_set():
+            return self._future
+        self._stop, self._future = stop, future = threading.Event(), Future[None]()
+        future.add_done_callback(lambda done: stop.set() if done.cancelled() else None)
         seconds = self.seconds if minutes is None else 60.0 * minutes
-        self._thread = threading.Thread(target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True)
+        given = (seconds, future, stop)
+        self._thread = threading.Thread(target=self._run, args=given, name="questbook-sweeper", daemon=True)
         self._thread.start()
         return future
 
-    def _run(self, seconds: float, future: "Future[None]") -> None:
-        while not self._stop.wait(seconds):
+    def _run(self, seconds: float, future: "Future[None]", stop: threading.Event) -> None:
+        while not stop.wait(seconds):
             try:
                 if count := self._sweep():
                     _log.info("deleted %d expired items", count)

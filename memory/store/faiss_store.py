@@ -260,8 +260,10 @@ class FaissStore(BaseStore):
 
     def _execute(self, batch: _Batch, vectors: RawVectors) -> list[Result]:
         embedder = self._index.embedder
-        queries = embedder.units(vectors.queries) if embedder else {}
-        writes = batch.writes(embedder.units(vectors.documents) if embedder else {})
+        # Of its own texts alone: others that asked in the same tick have theirs in there, too.
+        queries = embedder.units({text: vectors.queries[text] for text in batch.queries}) if embedder else {}
+        documents = embedder.units({text: vectors.documents[text] for text in batch.documents}) if embedder else {}
+        writes = batch.writes(documents)
         results: list[Result] = [None] * len(batch.ops)
         if not all(isinstance(op, PutOp) for op in batch.ops):
             with self._database.reading() as connection:

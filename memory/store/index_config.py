@@ -270,7 +270,7 @@ class FileIndex:
             "%r in %s cannot be found by a query: the store indexes %s, and its value has %s. Name its fields "
             '(index={"fields": […]} of the store, index=[…] of the put), or put it with index=False. '
             "This is said once.",
-            *(key, namespace, indexed, sorted(value)),
+            *(key, namespace, indexed, sorted(map(str, value))),
         )
 
     def _index_all_words(self) -> None:

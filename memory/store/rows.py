@@ -197,6 +197,12 @@ def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     yield from connection.execute(newer, (max(after, low), high))
 
 
+def count_vectors(connection: sqlite3.Connection, namespace: int) -> int:
+    """Count a namespace's vectors."""
+    counted = connection.execute("SELECT count(*) FROM vectors WHERE id > ? AND id < ?", _ids_of(namespace))
+    return int(counted.fetchone()[0])
+
+
 def vectors_of_items(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Read the vectors of some items: (item id, little-endian float32 bytes)."""
     yield from connection.execute(
@@ -254,7 +260,7 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
             raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
         if checksum not in (None, zlib.crc32(stored)):
             raise ValueError("it says something else than was written")
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         problem = f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
         raise CorruptStoreError(problem) from error
     created = _EPOCH + timedelta(microseconds=created_at)

@@ -125,10 +125,11 @@ class NamespaceVectors:
         import faiss  # takes a tenth of a second; a program pays it at its first search
 
         self._saved = 0
-        large = space.items > self._exact_limit
-        index = train_index(connection, space, self._dims) if large else faiss.IndexFlatIP(self._dims)
+        count = rows.count_vectors(connection, space.id)  # an item has none, or several
+        large = count > self._exact_limit
+        index = train_index(connection, space, self._dims, count) if large else faiss.IndexFlatIP(self._dims)
         none, removal = np.empty(0, np.int64), rows.last_removal(connection)
-        return IndexContents(index, space.items if large else 0, none, none, np.empty(0, np.bool_), removal)
+        return IndexContents(index, count if large else 0, none, none, np.empty(0, np.bool_), removal)
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
@@ -234,16 +235,16 @@ def compare_exactly(index: Any, queries: Sequence[Vector]) -> list[Vector]:
     return cosines
 
 
-def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int) -> Any:
-    """Train an empty approximate FAISS index on a sample of a namespace's vectors; its `nprobe` is set."""
+def train_index(connection: sqlite3.Connection, space: NamespaceRow, dims: int, count: int) -> Any:
+    """Train an empty approximate FAISS index on a sample of a namespace's `count` vectors; its `nprobe` is set."""
     import faiss
 
-    lists = max(1, min(round(2 * math.sqrt(space.items)), space.items // _SAMPLE_PER_LIST))
-    step = max(1, space.items // (lists * _SAMPLE_PER_LIST))
+    lists = max(1, min(round(2 * math.sqrt(count)), count // _SAMPLE_PER_LIST))
+    step = max(1, count // (lists * _SAMPLE_PER_LIST))
     sample = [block[::step].copy() for _, _, block in _blocks(connection, space.id, 0, dims)]
     vectors = np.concatenate(sample)
     del sample
-    _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), space.items)
+    _log.info("training an index of %d lists on %d of %d vectors", lists, len(vectors), count)
     kind, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(dims), dims, lists, kind, metric, False)
     index.cp.niter = _ROUNDS

@@ -136,6 +136,7 @@ def _connection() -> sqlite3.Connection:
 
 _COMPARED = 4096  # texts whose words are kept for a while: each is compared with many others
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
+_MARK = re.compile(r"(?<!\w)[-+]\d+|\d+(?:[.,:/-]\d+)+|(?<=\w)[-+#*°%]+(?!\w)|[€$£¥\u2190-\u2bff\U0001f000-\U0001ffff]")
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
 _EMPTY = word_set(
     """
@@ -203,6 +204,12 @@ def numbers_in(text: str) -> frozenset[str]:
     return frozenset(word for word in plain_words(text) if any(map(str.isdigit, word)))
 
 
+@lru_cache(maxsize=_COMPARED)
+def marks_in(text: str) -> tuple[str, ...]:
+    """Return what words do not tell apart: numbers with signs and points, "C++" and "C#", emoji; in their order."""
+    return tuple(_MARK.findall(text))
+
+
 def is_negated(text: str) -> bool:
     """Return whether a text denies something."""
     return _NEGATION.search(text) is not None
@@ -221,7 +228,7 @@ def essence(text: str) -> tuple[str, ...]:
     something else, however alike the two look.
     """
     words = split_words(text)
-    return tuple(word for word in words if word not in _FILLER) or tuple(words) or (text.strip(),)
+    return (*([word for word in words if word not in _FILLER] or words or [text.strip()]), *marks_in(text))
 
 
 def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:

@@ -146,6 +146,13 @@ ROLL = shape(
 """A dice roll, as a game's state and records keep it."""
 
 
+def is_timeline(value: object) -> bool:
+    """Whether it is a sequence of segments, as it comes or as JSON has it."""
+    return isinstance(value, list | tuple) and all(
+        isinstance(each, list | tuple) and [*map(type, each)] == [str, int] for each in value
+    )
+
+
 def check_record(value: Any) -> None:
     """Check the fields of a record that comes in, as `check_fits` does."""
     check_fits(_STORED, value)
@@ -204,7 +211,7 @@ def has_expired(value: Mapping[str, Any]) -> bool:
 
 def has_metadata(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Return whether a stored record was written with all of this metadata; None and {}: whatever it has."""
-    own = value.get("metadata") or {}
+    own = found if isinstance(found := value.get("metadata"), Mapping) else {}
     return all(own.get(name) == part for name, part in (wanted or {}).items())
 
 

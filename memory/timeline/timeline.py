@@ -30,7 +30,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, Sear
 from questbook.memory.store.any_store import Namespace, get_all, get_values, items_under, put_all, search_all
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
 from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
-from questbook.types import JSON, storable
+from questbook.types import JSON, check_number, storable
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
@@ -396,7 +396,7 @@ async def remember(
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
         timeline: The timeline of the checkpoint that writes, to be extended; None or empty: a new one. With a
             `UserTimeline` the user's other threads see what this thread's head sees, and the head is moved here.
-        claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
+        claims: Where turns are claimed: a fork gets a branch of its own. None: what it says in a written turn is lost.
         provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
         also: Returns further writes of the same batch, given the timeline after the claims.
 
@@ -407,13 +407,15 @@ async def remember(
     for place in (namespace, claims or ()):
         check_namespace(place)
     contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
-    segments = list(timeline or ())
+    segments, of_user = list(timeline or ()), timeline if isinstance(timeline, UserTimeline) else None
     through = segments[-1][1] if segments else 0
     turn = through + 1 if turn is None else turn
+    check_number("turn", turn, 1)
     last = turn + len(contents) - 1
-    of_user = timeline if isinstance(timeline, UserTimeline) else None
     origin = dict(provenance or {}) | ({} if of_user is None else {"thread": of_user.thread})
-    if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
+    if contents and (
+        not segments or turn - 1 <= through < last
+    ):  # threads that share a namespace do not begin on one branch
         segments = extend(segments, last, "main" if of_user is None else of_user.first_branch)
     writes: list[PutOp] = []
     past: Stamp | None = None  # of the turn before
@@ -422,15 +424,18 @@ async def remember(
             past = None
             continue
         if claims is not None:
-            # By all that the record says: messages that a person rewrites before they are remembered keep their ids.
-            owner = hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
-            segments, keep = await claim_to_keep(store, claims, segments, number, owner)
+            segments, keep = await claim_to_keep(store, claims, segments, number, _owner_of(content))
             writes += keep
         past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
         writes += ops
-    moves = [] if of_user is None else [of_user.with_segments(segments).head_op()]
-    await put_all(store, [*writes, *also(segments), *moves])
+    head = [] if of_user is None or not contents else [of_user.with_segments(segments).head_op()]
+    await put_all(store, [*writes, *also(segments), *head])
     return segments
+
+
+def _owner_of(content: JSON) -> str:
+    """Return who claims a turn, by all that its record says: messages that a person rewrites keep their ids."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
 
 
 async def _exchange_op(
@@ -461,7 +466,7 @@ def _content(exchange: Said) -> JSON:
     content = storable({"text": exchange} if isinstance(exchange, str) else dict(exchange))
     if not content.get("text") and {"player", "reply"} <= content.keys():
         content["text"] = f"{content['player']}\n{content['reply']}"
-    if not isinstance(content.get("text"), str):
+    if not isinstance(text := content.get("text"), str) or not text.strip():
         raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
     check_record(content)
     return {"kind": "exchange"} | content
