@@ -14,7 +14,7 @@ class SettingsError(QuestbookError, RuntimeError):
 
 
 class InputError(QuestbookError, ValueError):
-    """The player's message cannot be played; the state has not changed."""
+    """The player's message cannot be played; nothing but the message itself is in the state."""
 
 
 class IdentityError(QuestbookError):

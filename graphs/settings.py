@@ -17,13 +17,13 @@ from pydantic import (
     model_validator,
 )
 
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.memory.facts.forms import check_forms
 from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 from questbook.notebooks.schema import expected
-from questbook.types import JSON, check_json, storable
+from questbook.types import JSON, check_json, clean_text, storable
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -226,6 +226,15 @@ class Settings(BaseModel):
         settings._of_run = team or "", storable(dict(metadata or {}))
         return settings
 
+    def check_message(self, text: str) -> None:
+        """Refuse a person's message that is blank, or longer than `max_message_chars`, with an InputError."""
+        if not clean_text(text).strip():
+            raise InputError("The message is blank. Say something.")
+        if len(text) > (most := self.max_message_chars):
+            raise InputError(
+                f"The message has {len(text):,} characters; at most {most:,} can be read. Send it in parts."
+            )
+
     def campaign_namespace(self, *rest: str) -> tuple[str, ...]:
         """Return the store's namespace of the campaign, or one below it, such as "facts"."""
         return campaign_namespace(self.user, self.campaign, *rest)
@@ -239,7 +248,7 @@ class Settings(BaseModel):
         if name not in cls.model_fields:
             return SettingsError(f"There is no setting {name!r}. Settings: {', '.join(cls.model_fields)}.")
         inner = ".".join(map(str, problem["loc"]))
-        setting = f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {expected(problem)}."
+        setting = f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r:.80}; {expected(problem)}."
         return SettingsError(f"{setting} {cls.model_fields[name].description}")
 
 

@@ -155,12 +155,13 @@ class Notebook(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, page: Any) -> Any:
-        is_old = isinstance(page, Mapping) and cls._version_of(page) < cls.VERSION
-        return {**cls.upgrade(dict(page)), "version": cls.VERSION} if is_old else page
+        if not isinstance(page, Mapping):
+            return page
+        return {**(cls.upgrade(dict(page)) if cls._version_of(page) < cls.VERSION else page), "version": cls.VERSION}
 
     @classmethod
     def _version_of(cls, page: Mapping[str, Any]) -> int:
-        version = page.get("version", 1)
+        version = page.get("version", cls.VERSION)  # each page that was written has one
         if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= cls.VERSION:
             raise VersionError(cls.__name__, version, cls.VERSION)
         return version
@@ -208,8 +209,9 @@ class Notebook(BaseModel):
         if by_model and (refused := _take_engine(type(self), before, patch)):
             raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
         self._version_of(patch)
+        patch.pop("version", None)
         try:
-            merged = type(self).model_validate(merge_patch(before, self.normalize(add_counts(before, patch))))
+            merged = type(self).model_validate(merge_patch(before, add_counts(before, self.normalize(patch))))
         except ValidationError as error:
             raise PatchError.from_validation(type(self), error) from error
         change = merged.enforce(self)
@@ -308,6 +310,8 @@ def _wrong_fields(page: type[Notebook]) -> str:
     if (used := len(empty.render())) > page.LIMIT:
         return f".LIMIT: got {page.LIMIT}; the empty page already renders to {used} characters."
     fields = empty.as_json()
+    if fields.keys() != {name for _, name in _names(page)} or page.load(fields) != empty:
+        return ": a page does not come back from its JSON: leave out computed and excluded fields and other aliases."
     for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING), ("WORDS", page.WORDS)):
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
@@ -357,7 +361,8 @@ def _take_engine(page: type[BaseModel], before: JSON, patch: JSON) -> list[str]:
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
     """List the paths of the fields that belong to code, in the page and in its entries."""
     paths = []
-    for name, field in model.model_fields.items():
+    for own, name in _names(model):
+        field = model.model_fields[own]
         if by_engine(field):
             paths.append(prefix + name)
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):

@@ -120,8 +120,8 @@ class StateNotebook(Notebook):
             entries = patch.get(field)
             if isinstance(entries, Mapping):
                 spellings = {_fold(name): name for name in page[field]}
-                named = ((" ".join(str(name).split()), entry) for name, entry in entries.items())
-                patch[field] = {spellings.get(_fold(name), name): entry for name, entry in named}
+                named = [(name, entry) for key, entry in entries.items() if (name := " ".join(str(key).split()))]
+                patch[field] = {spellings.setdefault(_fold(name), name): entry for name, entry in named}
         for person in patch["people"].values() if isinstance(patch.get("people"), Mapping) else ():
             if isinstance(person, dict) and (word := str(person.get("attitude")).strip(" .").casefold()) in _ALIVE:
                 person.setdefault("alive", _ALIVE[word])  # "status: dead" says nothing of whom they like

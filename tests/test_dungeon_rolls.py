@@ -242,3 +242,20 @@ def test_a_name_that_the_game_has_is_refused():
 
     with pytest.raises(DeclarationError, match="'roll_dice'"):
         build_graph(tools=[roll_dice])
+
+
+async def test_more_rolls_than_twenty_of_a_turn_are_all_rolls(game):
+    await game.begin()
+
+    def tell(messages):
+        first = next(message for message in messages if message.type == "tool").artifact
+        return say(f"The first goblin: {first['expression']} = {first['total']}. It hits.")
+
+    rounds = [
+        say("", *[call("roll_dice", expression=f"1d20+{40 + number}", reason=f"Goblin {number}") for number in numbers])
+        for numbers in (range(8), range(8, 16), range(16, 24))
+    ]
+    await game.play("I fight all goblins", quest=[*rounds, tell])
+    assert MARK not in game.reply
+    assert len(game.values["rolls"]) == 24
+    assert NOTICE not in str(game.values["notices"])

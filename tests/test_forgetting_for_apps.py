@@ -373,6 +373,7 @@ async def test_the_persons_own_messages_are_told_and_no_reply(stored):
         ({"campaign": ""}, "none empty"),
         ({"words": 1}, "expected texts"),
         ({"threads": "one", "campaign": "trip"}, "threads: got 'one'; expected a list of ids"),
+        ({"words": "the harbour", "remove": True}, "remove: got True; expected a function of a record"),
         ({"threads": ["one"]}, "say of which campaign they are"),
     ],
 )
@@ -424,3 +425,20 @@ async def test_a_store_that_keeps_deleted_rows_is_named_after_all_else_was_done(
         done = f"“{SECRET}” was removed from the store (1 items)" if words else "Campaign 'trip' was removed"
         assert str(error.value).startswith(f"{done}, but ")
         assert SECRET not in str([item.value for item in store.search(("ann",))])
+
+
+async def test_a_tools_arguments_are_cut_whatever_they_are_called(stored):
+    saver, store = stored
+    made = {
+        "name": "assign",
+        "args": {"owner": f"the {SECRET}", "type": f"{SECRET} again"},
+        "id": "a",
+        "type": "tool_call",
+    }
+    graph = StateGraph(MessagesState).add_node("answer", lambda _: {"messages": [AIMessage("", tool_calls=[made])]})
+    graph = graph.add_edge(START, "answer").compile(checkpointer=saver)
+    thread = {"configurable": {"thread_id": "tools"}, "metadata": {"user": "ann", "campaign": "trip"}}
+    await graph.ainvoke({"messages": "Hello."}, thread)
+    await forget(store, "ann", "trip", words=SECRET, checkpointer=saver, threads=["tools"])
+    [call] = (await graph.aget_state(thread)).values["messages"][-1].tool_calls
+    assert call["args"] == {"owner": f"the {FORGOTTEN}", "type": f"{FORGOTTEN} again"}

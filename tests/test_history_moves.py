@@ -67,6 +67,15 @@ async def test_undo_takes_back_a_turn_that_failed(story):
     assert story.reply == "Reply 3.", "the one that failed is the first of the two"
 
 
+async def test_a_thread_and_a_number_of_turns_are_needed(story):
+    for config in (None, {}, {"configurable": {}}, {"configurable": {"thread_id": ""}}):
+        with pytest.raises(InputError, match=r"config: got .*; expected the thread, such as"):
+            History(story.app, config, story.settings)
+    for turns in ("2", None, 1.5, True, 0):
+        with pytest.raises(HistoryError, match="Undo takes a number of turns from 1, got"):
+            await story.history.undo(turns)
+
+
 async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
     roll = call("roll_dice", expression="1d20", reason="luck")
     story.model.queue("quest", say("", roll), say("You fail."))

@@ -448,6 +448,8 @@ async def test_what_was_ended_in_the_turn_is_neither_found_nor_opened_and_what_w
         ({"tools": None}, "tools: got None"),
         ({"user": ""}, "user: got ''; expected a name, a function of the run, or None"),
         ({"user": 7}, "user: got 7"),
+        ({"user": " "}, "user: got ' '; expected a name"),
+        ({"notebooks": None}, "notebooks: got None; expected a list of classes"),
         ({"shared": "yes"}, "shared: got 'yes'; expected True or False"),
         ({"facts": True}, r"facts: got True; expected FactNotes\(\), or None"),
         ({"scope": "campaign"}, "scope"),

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from answering import Answering
 from fake_openai import KEY, Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, say
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
@@ -13,6 +14,7 @@ from langchain_core.tools import tool
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import load_chat_model
+from questbook.graphs.models.text_calls import check_calls
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]
@@ -164,3 +166,22 @@ async def test_ask_bounds_the_wait_for_any_model():
 
     with pytest.raises(ModelError, match="said nothing"):
         await ask(Silent(messages=iter([])), HELLO, model_name="other:model", timeout=0.1)
+
+
+async def test_each_call_has_an_id_of_its_own_and_a_number_that_no_database_takes_is_a_broken_call():
+    calls = [
+        {"name": "roll_dice", "args": {"dc": dc}, "id": made, "type": "tool_call"}
+        for dc, made in ((1, None), (2, ""), (3, "a"), (4, "a"))
+    ]
+    model = Answering(answers=[AIMessage("", tool_calls=calls)])
+    answer = await ask(model, [HumanMessage("Roll.")], model_name="fake")
+    ids = [made["id"] for made in answer.tool_calls]
+    assert [made["args"]["dc"] for made in answer.tool_calls] == [1, 2, 3, 4]
+    assert ids[2] == "a"
+    assert len(set(ids)) == 4
+    assert all(ids)
+    for value in (10**25, float("nan"), [{"x": -(2**63) - 1}], float("inf")):
+        fine, [broken] = check_calls([("roll_dice", {"dc": value}, "a")])
+        assert not fine
+        assert "is no number that a database takes" in str(broken["error"])
+    assert len(check_calls([("roll_dice", {"dc": 2**63 - 1, "x": 1e300, "y": True}, "a")])[0]) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, computed_field
 
 from questbook import (
     CharacterNotebook,
@@ -341,3 +342,80 @@ def test_a_field_whose_name_tells_enough_is_described_to_people_alone():
 def test_who_adds_to_a_tools_schema_changes_no_others():
     patch_schema(StateNotebook)["properties"]["gold"]["strict"] = True
     assert "strict" not in patch_schema(StateNotebook)["properties"]["gold"]
+
+
+class Numbered(Notebook):
+    """Version 1 had minutes."""
+
+    VERSION = 2
+    length: int = 0
+
+    @classmethod
+    def upgrade(cls, page):
+        return page | {"length": page["length"] * 60}
+
+
+def test_a_page_is_brought_to_a_new_version_once_and_a_new_page_never():
+    check_declarations([Numbered])
+    assert Numbered(length=30).length == Numbered.load({"length": 30}).length == 30
+    assert Numbered.load({"version": 1, "length": 30}).length == 1800
+    assert Numbered.load(Numbered(length=30).as_json()).length == 30
+    assert Numbered(length=30).apply({"version": 1}).page.length == 30
+
+
+class Computed(Notebook):
+    """A page."""
+
+    a: int = 0
+
+    @computed_field
+    @property
+    def double(self) -> int:
+        return 2 * self.a
+
+
+class Excluded(Notebook):
+    """A page."""
+
+    a: int = Field(default=0, exclude=True)
+
+
+class Renamed(Notebook):
+    """A page."""
+
+    a: int = Field(default=0, serialization_alias="other")
+
+
+@pytest.mark.parametrize("page", [Computed, Excluded, Renamed])
+def test_a_page_that_does_not_come_back_from_its_json_is_refused(page):
+    with pytest.raises(DeclarationError, match="a page does not come back from its JSON"):
+        check_declarations([page])
+
+
+class Health(Entry):
+    hp: int = 1
+    max_hp: int = Field(default=10, json_schema_extra={"engine": True})
+
+
+class Aliased(Notebook):
+    """A page."""
+
+    paid: int = Field(default=0, alias="amountPaid", json_schema_extra={"engine": True})
+    health: Health = Field(default=Health(), alias="state")
+    note: str = ""
+
+
+def test_what_belongs_to_code_belongs_to_it_by_any_name():
+    for patch in ({"amountPaid": 500}, {"state": {"max_hp": 99}}):
+        with pytest.raises(PatchError, match="code keeps this field"):
+            Aliased().apply(patch, by_model=True)
+    assert Aliased().apply({"state": {"hp": 3}, "note": "x"}, by_model=True).page.health.hp == 3
+
+
+def test_what_is_added_to_a_name_in_another_spelling_is_added():
+    page = StateNotebook(inventory={"Rope": 1})
+    for name in ("rope", "ROPE "):
+        page = page.apply({"inventory": {name: {"$add": 2}}}).page
+    assert page.inventory == {"Rope": 5}
+    page = page.apply({"inventory": {"Lamp": 1, "lamp": 2, " ": 3}}).page
+    assert page.inventory == {"Rope": 5, "Lamp": 2}, "two spellings of one patch are one; no name is none"

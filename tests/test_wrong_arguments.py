@@ -46,7 +46,7 @@ NONSENSE = [
     (agent, "scope", ["everyone", None], "expected 'thread', 'user' or 'campaign'"),
     (agent, "facts", ["x", 5], "expected True or False"),
     (agent, "handoffs", [["desk"], {"desk": 5}], "expected node to when"),
-    (agent, "modes", [["help"]], "expected Mode"),
+    (agent, "modes", [["help"]], "expected a list of modes"),
     (agent, "instructions", [5], "expected a text"),
     *((made, "model", [5, "", object()], "expected a chat model") for made in (middleware, agent)),
     *((made, "remember_tools", ["search", [search_web], {"a": 1}], "expected names") for made in (middleware, agent)),

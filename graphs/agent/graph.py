@@ -1,6 +1,6 @@
 """build_agent: the machine that keeps the notebooks it is given."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, upkeep_edge
 from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
-from questbook.graphs.turn.pages import due_pages, remember, state_of, update_pages
+from questbook.graphs.turn.pages import as_tuple, due_pages, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
@@ -90,13 +90,13 @@ def build_agent(
     spec = AgentSpec(
         name=name,
         instructions=instructions,
-        notebooks=notebooks if isinstance(notebooks, type) else tuple(notebooks),
-        modes=tuple(modes),
+        notebooks=as_tuple(notebooks),
+        modes=as_tuple(modes),
         buffer=buffer,
         recall=recall,
         tools=tools_from(tools),
         handoffs=handoffs or {},
-        shared=shared if isinstance(shared, str) or not isinstance(shared, Iterable) else tuple(shared),
+        shared=as_tuple(shared),
         scope=scope,
         facts=isinstance(facts, FactNotes) or facts,
         app=rules_of(facts, team, metadata),

@@ -81,8 +81,8 @@ class AgentSpec(Spec):
         super().check(taken, model, scopes)
         declare(check_choice, "facts", self.facts, True, False)
         expect(isinstance(self.instructions, str), "instructions", self.instructions, "a text")
-        for mode in self.modes:
-            expect(isinstance(mode, Mode), "modes", mode, "Mode(…), such as Mode('help')")
+        are_modes = isinstance(self.modes, tuple) and all(isinstance(mode, Mode) for mode in self.modes)
+        expect(are_modes, "modes", self.modes, "a list of modes, such as [Mode('help')]")
         hands = self.handoffs.items() if isinstance(self.handoffs, Mapping) else [(None, None)]
         are_texts = all(isinstance(part, str) and part for pair in hands for part in pair)
         expect(are_texts, "handoffs", self.handoffs, "node to when, such as {'billing': 'an invoice'}")

@@ -17,7 +17,7 @@ from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
 _NEW_GAME = re.compile(r"\W*(?:(?:start|begin|play)\s+)?(?:a\s+)?new\s+(?:game|campaign)\s*(?:$|[.,:;!–—-])", re.I)
-_ROLLS_KEPT = 20
+_ROLLS_KEPT = 120  # of more than one turn of the most rolls: notes may have to catch up
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
 
@@ -53,7 +53,7 @@ class DungeonState(ReflectingState):
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     """Where the story is."""
     rolls: Annotated[list[JSON], Last(list[ROLL], most=_ROLLS_KEPT)] = Field(default_factory=list)
-    """The last 20 dice rolls, each as `dice.Roll` says, with its turn."""
+    """The last 120 dice rolls, each as `dice.Roll` says, with its turn."""
     facts: Annotated[list[JSON], Last(list[WaitingFact])] = Field(default_factory=list)
     """Facts that were noted and are not in the store yet, each as `WaitingFact` says."""
     new_secrets: Annotated[list[JSON], Last(list[dict[str, str]])] = Field(default_factory=list)

@@ -95,8 +95,7 @@ async def forget(
     that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
     `questbook.graphs.local` cuts words again by itself, and nobody waits.)
 
-    The store and the checkpointer may be any. `docs/forgetting.md` says of each what stays in its files; what could
-    not be done is an error, after all else was done.
+    Store and checkpointer may be any; docs/forgetting.md says what stays in their files. What fails is told at the end.
 
     Args:
         store: Of it, the namespaces of the campaign, of the user and of the user's characters.
@@ -119,6 +118,8 @@ async def forget(
         raise ValueError(f"user, campaign, words: got {(user, campaign, words)!r:.120}; expected texts, none empty.")
     if isinstance(threads, str):
         raise ValueError(f"threads: got {threads!r:.80}; expected a list of ids.")
+    if not callable(remove):
+        raise ValueError(f"remove: got {remove!r:.80}; expected a function of a record.")
     if (threads := list(threads)) and campaign is None:
         raise ValueError("To forget in threads, say of which campaign they are.")
     forgetting = Forgetting(store, checkpointer, user, campaign or "", threads)

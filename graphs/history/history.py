@@ -24,7 +24,7 @@ from questbook.graphs.turn.sessions import past_of
 from questbook.graphs.turn.turn import head_of, move_head
 from questbook.memory.store.any_store import SyncStore, put_all, refuse_own_loop
 from questbook.memory.sync import run_sync
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
@@ -74,8 +74,8 @@ class History(HistoryView):
 
     async def undo(self, turns: int = 1) -> StateSnapshot:
         """Go back by a number of turns; return the state there."""
-        if turns < 1:
-            raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
+        if type(turns) is not int or turns < 1:
+            raise HistoryError(f"Undo takes a number of turns from 1, got {turns!r}.")
         if turns == 1 and self._waiting(await self.graph.aget_state(self._thread_config())):
             return await self.take_back()
         turn = position_of(await self.current_state()).turn
@@ -178,7 +178,7 @@ class History(HistoryView):
 
     async def name_line(self, name: str) -> None:
         """Give a name to the line from here on; not one that is in use, or would be read as a turn or a branch."""
-        name = " ".join(name.split())
+        name = storable(" ".join(name.split()))
         if not name or len(name) > 60:
             raise HistoryError(f"A line needs a name of 1 to 60 characters, got {name!r:.70}.")
         if name.isdecimal():

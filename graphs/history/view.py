@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.history.tree import PlayedTurn, branch_names, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
@@ -49,12 +49,16 @@ class HistoryView:
     """What was played in a campaign, seen from one of its threads. See `History` for the arguments."""
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings | JSON) -> None:
+        where = config.get("configurable") if isinstance(config, Mapping) else None
+        if not (isinstance(where, Mapping) and where.get("thread_id") not in (None, "")):
+            expected = 'the thread, such as {"configurable": {"thread_id": "1"}}'
+            raise InputError(f"config: got {config!r:.80}; expected {expected}.")
         if not isinstance(context, Settings):
             own: Any = graph.builder.context_schema
             # An agent of LangChain's does not say which model may summarise.
             is_own = isinstance(own, type) and issubclass(own, Settings)
             context = own.of(context) if is_own else Settings.of({"summarizer": "extractive", **context})
-        self.graph, self.config, self.context = graph, config, with_user(context, config.get("configurable"))
+        self.graph, self.config, self.context = graph, config, with_user(context, where)
         self._upkeep = upkeep_nodes(graph)
 
     async def current_state(self) -> StateSnapshot:

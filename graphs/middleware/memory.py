@@ -33,7 +33,17 @@ from questbook.graphs.settings import Metadata, NotingContext, Team
 from questbook.graphs.turn import recall as turn_recall
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactNotes, rules_of
-from questbook.graphs.turn.pages import PageState, Spec, declare, expect, remember, state_of, update_pages
+from questbook.graphs.turn.pages import (
+    NO_SOURCE,
+    PageState,
+    Spec,
+    as_tuple,
+    declare,
+    expect,
+    remember,
+    state_of,
+    update_pages,
+)
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin, messages_before
@@ -118,12 +128,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         expect(isinstance(facts, FactNotes | None), "facts", facts, "FactNotes(), or None for no facts")
         own = "whether the model has search_memory and manage_memory. Tools of your own go to create_agent(tools=[…])"
         expect(tools is True or tools is False, "tools", tools, f"True or False: {own}")
-        is_user = isinstance(user, str | None) or callable(user)
-        expect(is_user and user != "", "user", user, "a name, a function of the run, or None")
+        is_user = bool(user.strip()) if isinstance(user, str) else user is None or callable(user)
+        expect(is_user, "user", user, "a name, a function of the run, or None")
         declare(check_choice, "shared", shared, True, False)
         spec = Spec(
             name=agent_name,
-            notebooks=notebooks if isinstance(notebooks, type) else tuple(notebooks),
+            notebooks=as_tuple(notebooks),
             recall=recall,
             buffer=buffer,
             scope=scope,
@@ -147,12 +157,13 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
+            __cls_kwargs__=NO_SOURCE,
             staged=(list[JSON], Field(default_factory=list)),
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
         self._runs = Runs(spec, user, resumed_by, model, facts.settings() if facts else {"reflection": "off"})
-        self._models = dict[str, BaseChatModel]()  # of turns under way, by the message that opened each
+        self._models = dict[tuple[str | None, str], BaseChatModel]()  # of turns under way, by thread and first message
         self._formats = set[str]()  # names of the tools that LangChain makes of `response_format`
         self._warned = False
 
@@ -228,7 +239,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         # Nothing is due where other middleware has ended the run before it began here: the next turn opens this one.
         if self._is_inside(runtime) or not state.get("due"):
             return None
-        run = await self._runs.of_owner(state, runtime, model=self._models.get(state["opened_by"]))
+        run = await self._runs.of_owner(
+            state, runtime, model=self._models.get((run_thread(runtime), state["opened_by"]))
+        )
         if result := result_of(state["messages"], self._formats):
             *past, current = state["due"]
             state = {**state, "due": [*past, current | {"result": result}]}
@@ -282,7 +295,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Make a step that asks the model that answered the person: none is known if the run was resumed here."""
 
         async def note(state: Any, runtime: Runtime[Any]) -> JSON:
-            return await step(state, runtime) if self.model or state.opened_by in self._models else {}
+            known = self.model or (run_thread(runtime), state.opened_by) in self._models
+            return await step(state, runtime) if known else {}
 
         return note
 
@@ -293,7 +307,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         values, schema = request.state, getattr(request.response_format, "schema", None)
         if schema is not None:
             self._formats |= {one.name for one in ToolStrategy(schema).schema_specs}
-        self._keep_model(str(values.get("opened_by", "")), request.model)
+        self._keep_model((run_thread(runtime), str(values.get("opened_by", ""))), request.model)
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
         run = await self._runs.of_owner(values, runtime)
@@ -324,10 +338,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         state: PageState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
         return state
 
-    def _keep_model(self, opened_by: str, model: BaseChatModel) -> None:
+    def _keep_model(self, turn: tuple[str | None, str], model: BaseChatModel) -> None:
         """Keep the model that answers in a turn, for its notes: runs side by side may have models of their own."""
-        self._models.pop(opened_by, None)
-        self._models[opened_by] = model
+        self._models.pop(turn, None)
+        self._models[turn] = model
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
             del self._models[next(iter(self._models))]
 

@@ -33,7 +33,7 @@ from questbook.memory.facts.writing import note_facts
 from questbook.memory.sync import run_sync
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_name, branch_of, is_visible, read_heads, record_key
-from questbook.notebooks import Notebook, render_value
+from questbook.notebooks import DeclarationError, Notebook, render_value
 from questbook.types import JSON
 
 Action = Literal["create", "update", "delete", "end"]
@@ -96,7 +96,7 @@ async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[Noti
 
 Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[PageState, Runtime[NotingContext]]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
-Key = Annotated[str, BeforeValidator(str)]  # a key, or a turn, which models may send as a number
+Key = Annotated[str, BeforeValidator(lambda key: "" if key is None else str(key))]  # or a turn, as a number
 
 _SEARCH = (
     "Search long-term memory for what was said or noted in earlier conversations, and in this one. Returns one memory "
@@ -109,6 +109,7 @@ _MANAGE = (
     "asks to forget it. Ids are keys of search_memory."
 )
 _NOTHING = "Nothing in memory fits."
+_OF_LANGCHAIN = frozenset({"self", "runtime", "config", "run_manager", "callbacks"})
 _MOST = 20  # memories that a search returns at most
 
 
@@ -154,6 +155,8 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
 def page_tool(page: type[Notebook], read: Read) -> BaseTool:
     """Make the tool by which the model patches a page when it answers; what does not fit comes back with the reason."""
     described = page.tool()["function"]
+    if taken := _OF_LANGCHAIN & described["parameters"]["properties"].keys():
+        raise DeclarationError(f"{page.__name__}.{min(taken)}: tools have an argument of that name; choose another.")
 
     async def write_page(runtime: ToolRuntime, **patch: Any) -> Any:
         state, _ = await read(runtime.state, run_of(runtime), runtime.config)

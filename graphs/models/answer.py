@@ -5,6 +5,7 @@ A `Guard` says how much of an answer may leave while it streams, and closes the 
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -207,8 +208,17 @@ async def ask(
     for _ in range(2):
         answer = storable_message(await _stream(model, list(messages), model_name, list(tags), timeout, guard))
         if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
-            return answer
+            return _with_call_ids(answer)
     raise ModelError(f"{model_name[:80]} answered with nothing, twice. Try again.")
+
+
+def _with_call_ids(answer: AIMessage) -> AIMessage:
+    """Return an answer whose calls have an id each: some models leave it out or send one twice; results name it."""
+    calls, ids = [*answer.tool_calls, *answer.invalid_tool_calls], set[str | None]([None, ""])
+    for call in calls:
+        call["id"] = f"call_{uuid.uuid4().hex[:24]}" if call["id"] in ids else call["id"]
+        ids.add(call["id"])
+    return answer
 
 
 def storable_message(message: MessageT) -> MessageT:

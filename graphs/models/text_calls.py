@@ -19,6 +19,7 @@ Other JSON is text; but what names a tool that is hidden from the person, or has
 """
 
 import json
+import math
 import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -246,11 +247,22 @@ def check_calls(made: Iterable[tuple[str | None, Any, str | None]]) -> tuple[lis
             problem = f"expected a JSON object, got {type(value).__name__}"
         if not problem and is_deeper(value, _DEEPEST):
             problem = f"nested more than {_DEEPEST} levels deep"
+        if not problem and (number := _number_too_large(value)) is not None:
+            problem = f"{number!r:.40} is no number that a database takes"
         if problem:
             broken.append(invalid_tool_call(name=name, args=str(arguments), id=identity, error=problem))
         else:
             calls.append(tool_call(name=name or "", args=value, id=identity))
     return calls, broken
+
+
+def _number_too_large(value: Any) -> float | None:
+    """Return a number in a JSON value that is none in JSON or has more than 64 bits; None if there is none."""
+    if isinstance(value, int | float):
+        fits = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
+        return None if fits else value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((number for part in parts if (number := _number_too_large(part)) is not None), None)
 
 
 def _is_or_becomes(text: str, wanted: Sequence[str]) -> bool:

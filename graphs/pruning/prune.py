@@ -84,7 +84,7 @@ async def prune(
     tables = _tables_of(checkpointer)
     if isinstance(threads, str):
         raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
-    if not isinstance(keep_turns, int) or keep_turns < 1:
+    if type(keep_turns) is not int or keep_turns < 1:
         raise PruningError(f"The number of turns to keep is from 1, got {keep_turns!r:.80}.")
     if not isinstance(older_than, timedelta | None) or not isinstance(idle, timedelta):
         raise PruningError(f"Ages are timedeltas, got {older_than!r:.80} and {idle!r:.80}.")

@@ -118,12 +118,7 @@ def _checked(route: Callable[[Any], str], settings_class: type[Settings], state:
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
         problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
         raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
-    text = state.messages[-1].text
-    if not text.strip():
-        raise InputError("The message is blank. Say something.")
-    if len(text) > settings.max_message_chars:
-        most = f"at most {settings.max_message_chars:,} can be read. Send it in parts."
-        raise InputError(f"The message has {len(text):,} characters; {most}")
+    settings.check_message(state.messages[-1].text)
     return route(state)
 
 

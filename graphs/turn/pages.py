@@ -1,7 +1,7 @@
 """Pages of notebooks that an application declares: the state that holds them, and their notes after a reply."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +33,8 @@ NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "
 """Nodes of every agent; each mode is a node, too."""
 SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "turns"})
 """Sections of every agent's prompts; each page is a section, too."""
+NO_SOURCE: JSON = {"use_attribute_docstrings": False}
+"""For the class of a state that is made, not written: pydantic would search its callers' sources for docstrings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class Spec:
         expect(are_names(tools), "remember_tools", tools, "names of tools, such as ['search_web']")
         expect(isinstance(self.recall, Recall | None), "recall", self.recall, "Recall(…), such as Recall(tokens=400)")
         expect(is_policy, "buffer", buffer, "a buffer policy, such as LastTurns(6)")
-        expect(not isinstance(pages, type | Notebook), "notebooks", pages, "a list of classes, such as [MyNotebook]")
+        expect(isinstance(pages, tuple), "notebooks", pages, "a list of classes, such as [MyNotebook]")
         check_declarations(self.notebooks)
         are_classes = isinstance(self.shared, tuple) and all(isinstance(page, type) for page in self.shared)
         expect(are_classes, "shared", self.shared, "a list of the notebooks, or nothing")
@@ -137,6 +139,11 @@ def declare(check: Callable[..., None], *about: Any) -> None:
         check(*about)
     except ValueError as error:
         raise DeclarationError(str(error)) from error
+
+
+def as_tuple(listed: Any) -> Any:
+    """Return what a list holds as a tuple. What is no list stays as it is, for a check to refuse."""
+    return tuple(listed) if isinstance(listed, Iterable) and not isinstance(listed, str) else listed
 
 
 def are_names(names: object) -> bool:
@@ -211,7 +218,7 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     channels: dict[str, Any] = {name: (kind, Field(default_factory=spec.pages[name])) for name, kind in kinds}
     machine = Field(default="", description=TurnState.model_fields["machine"].description)
     channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], machine)
-    state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
+    state = create_model("AgentState", __base__=base, __module__=__name__, __cls_kwargs__=NO_SOURCE, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
     state.INTERVIEW = frozenset(page.__name__ for page in spec.interviewed.values())

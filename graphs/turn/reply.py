@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -167,8 +168,10 @@ def secret_phrases(texts: Iterable[str]) -> set[Words]:
     phrases: set[Words] = set()
     for text in texts:
         # A reply may be split into pairs of characters from another one on.
-        for start in (0, *(run.start() + 1 for run in _RUN_OF_THEM.finditer(text))):
-            words = [word for part in _WORD.findall(text[start:]) for word in _plain(part)]
+        runs = ((run.start() + 1, run.end() - run.start()) for run in _RUN_OF_THEM.finditer(text))
+        for start, length in ((0, len(text)), *runs):  # of the text behind a run, the words that may follow its own
+            parts = islice(_WORD.finditer(text, start), length // 2 + RUN)
+            words = [word for part in parts for word in _plain(part[0])]
             phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
     return phrases
 

@@ -29,7 +29,7 @@ from questbook.memory.buffer.policies import BufferPolicy, split_turns, turn_tex
 from questbook.memory.timeline.records import Count, shape
 from questbook.memory.timeline.timeline import branch_name, check_timeline
 from questbook.notebooks import Notebook, Scope
-from questbook.types import JSON
+from questbook.types import JSON, clean_text
 
 
 class Turn(TypedDict, total=False):
@@ -131,7 +131,7 @@ def clean(message: BaseMessage) -> BaseMessage:
     message = storable_message(message)
     if not isinstance(message, HumanMessage) or not isinstance(message.content, str):
         return message
-    text = "".join(c for c in message.content if c in "\n\t" or (c.isprintable() or c.isspace() or ord(c) > 0x9F))
+    text = clean_text(message.content)
     return message if text == message.content else message.model_copy(update={"content": text})
 
 
