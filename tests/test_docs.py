@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from questbook import FaissStore
+from questbook.graphs.agent.spec import FactContext
+from questbook.graphs.companion.context import CompanionContext
+from questbook.graphs.dungeon_master.context import Context
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -85,6 +88,23 @@ def anchors(path):
     """Return the anchors that a Markdown file's headings make."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.S | re.M), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_setting_is_in_the_table_with_its_default_and_where_it_holds():
+    machines = {"game": Context, "companion": CompanionContext, "agents": FactContext}
+    expected = {}
+    for field in dict.fromkeys(name for settings in machines.values() for name in settings.model_fields):
+        own = [machine for machine, settings in machines.items() if field in settings.model_fields]
+        default = machines[own[0]].model_fields[field].get_default(call_default_factory=True)
+        shown = "none" if default in (None, "") else "empty" if default in ((), {}) else f"`{default}`"
+        expected[field] = (shown, ", ".join(own), machines[own[0]].model_fields[field].description)
+    table = re.findall(
+        r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", (ROOT / "docs/settings.md").read_text("utf-8"), re.M
+    )
+    told = {field: tuple(row) for field, *row in table}
+    expected["user"] = ("none", *expected["user"][1:])  # the tests' own is in the environment
+    expected["weights"] = ("see [memory](memory.md#asking)", *expected["weights"][1:])
+    assert told == expected
 
 
 def test_the_readme_is_read_in_three_minutes():

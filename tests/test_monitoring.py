@@ -311,7 +311,10 @@ async def test_a_message_that_is_refused_because_the_home_is_away_is_counted_and
     app = create_app(Context.of({"user": "ann", "model": "offline"}), FileHome(tmp_path))
     counting = metrics.Failures(logging.WARNING)
     logging.getLogger("questbook").addHandler(counting)
-    for error in (HomeError("The database was stopped."), CampaignBusyError("It is open elsewhere.")):
+    for error, code in (
+        (HomeError("The database was stopped."), 503),
+        (CampaignBusyError("It is open elsewhere."), 409),
+    ):
 
         async def get(*_, error=error):
             raise error
@@ -319,7 +322,7 @@ async def test_a_message_that_is_refused_because_the_home_is_away_is_counted_and
         monkeypatch.setattr(app.state.page.pool, "get", get)
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000")
         answer = await web.get("/c/isle/")
-        assert (answer.status_code, str(error) in answer.text) == (409, True)
+        assert (answer.status_code, str(error) in answer.text) == (code, True)
     logging.getLogger("questbook").removeHandler(counting)
     assert [record.getMessage() for record in caplog.records] == ["GET /c/isle/: The database was stopped."]
     counted = {line.split(b"}")[0] for line in metrics.render().splitlines()}

@@ -525,7 +525,7 @@ def test_what_users_share_is_exported_and_imported_apart_from_what_is_their_own(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("export", "json"), "export: got 'json'; expected ltm and a directory, csv, or a file FILE.zip."),
+        (("export", "json"), "export: got 'json'; expected csv and a directory, or a file FILE.zip."),
         (("import", "csv", "x"), "import: got 'csv'; expected ltm and a directory"),
         (("import", "ltm"), "import: got 'ltm'; expected ltm and a directory"),
         (("export", "none.ZIP"), "There is nothing to export of campaign 'default': it has not begun."),

@@ -109,11 +109,20 @@ def test_a_reply_that_comes_in_pieces_is_the_same_at_every_end(seed):
     chance, coming, shown, at = random.Random(seed), ComingText(), [], 0
     while at < len(MARKDOWN):
         piece = MARKDOWN[at : (at := at + chance.randint(1, 9))]
-        after, made = coming.add(piece)
+        if (added := coming.add(piece)) is None:
+            continue
+        after, made = added
         shown = [*shown[:after], *blocks(made)]
         assert "".join(shown) == "".join(blocks(to_html(MARKDOWN[:at])))
         assert len(shown) == coming.blocks
         assert len(shown) - after < 5, "what stands is not sent again"
+
+
+def test_a_long_list_that_comes_in_small_pieces_is_not_made_again_for_each():
+    coming, text = ComingText(), "".join(f"- the {n}th thing in the chest\n" for n in range(150))
+    made = [added for at in range(0, len(text), 4) if (added := coming.add(text[at : at + 4])) is not None]
+    assert 50 < len(made) < 320, "of 1,000 pieces: at the beginning each, then what adds a fiftieth"
+    assert "149th" in made[-1][1] or "148th" in made[-1][1] or "147th" in made[-1][1]
 
 
 def blocks(made):

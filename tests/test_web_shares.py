@@ -307,7 +307,7 @@ async def test_a_page_that_is_made_while_its_turn_ends_shows_the_turn_and_hears_
 
 async def test_a_companion_that_is_opened_again_has_its_own_settings(pool):
     companion = await pool.get(asking("POST"), "pal", COMPANION, "ann")
-    await campaign_pool.change_record(companion.game, {"settings": {"seed": 9}})
+    await campaign_pool.change_record(companion, {"settings": {"seed": 9}})
     await pool.leave(companion)
     again = await pool.get(asking("POST"), "pal", COMPANION, "ann")
     assert again is not companion
@@ -463,6 +463,6 @@ async def test_what_is_kept_beside_a_campaign_is_read_by_name_and_what_is_odd_co
     ]
     assert sorted(await campaign_pool.shared_with(home, "bob")) == [("ann", "isle"), ("ann", "reef")]
     campaign = await pool.get(asking("POST"), "isle", GAME, "ann")
-    await campaign_pool.change_record(campaign.game, {"guests": []})
+    await campaign_pool.change_record(campaign, {"guests": []})
     assert await campaign_pool.settings_of(home, "ann", "isle") == {"seed": 3}, "what is not changed stays"
     assert await campaign_pool.shared_with(home, "eve") == []

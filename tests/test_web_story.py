@@ -14,7 +14,7 @@ from web_server import MIRA, Visitor, page_server
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.errors import HistoryError, InputError, QuestbookError
+from questbook.graphs.errors import HistoryError, QuestbookError
 from questbook.graphs.events import DiceRoll, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.local.file_home import FileHome
@@ -450,20 +450,25 @@ async def test_while_a_reply_is_coming_nothing_else_is_played_or_changed_and_a_s
         assert campaign.live.is_over, "the half of the reply stays on the page"
 
 
-async def test_a_message_is_played_once_for_its_ticket_and_refused_if_it_is_too_long(campaign):
-    with pytest.raises(InputError, match=r"Your message has 21 characters; at most 20 can be read\. Say it in parts\."):
-        await campaign.say("x" * 21, "0")
-    for words, ticket in (("x" * 20, "0"), ("I wait.", "0"), ("I go.", "1")):
+async def test_a_message_is_played_once_for_its_ticket_and_other_words_are_played(campaign):
+    for words, ticket in (
+        ("I wait.", "0"),
+        ("I wait.", "0"),
+        ("I go.", "1"),
+        ("I run.", "1"),
+        ("I go.", ""),
+        ("I go.", ""),
+    ):
         await campaign.say(words, ticket)
         await campaign.wait_for_reply(5)
-    assert campaign.game.sent == ["x" * 20, "I go."]
+    assert campaign.game.sent == ["I wait.", "I go.", "I run.", "I go.", "I go."], "one without a ticket, each time"
     for ticket in range(2, 201):
         await campaign.say("More.", str(ticket))
         await campaign.wait_for_reply(5)
-    for ticket, last in (("1", "More."), ("0", "Again.")):
-        await campaign.say("Again.", ticket)
+    for ticket, words, last in (("2", "More.", "More."), ("0", "I wait.", "I wait.")):
+        await campaign.say(words, ticket)
         await campaign.wait_for_reply(5)
-        assert campaign.game.sent[-1] == last, "200 tickets are remembered"
+        assert campaign.game.sent[-1] == last, "200 of them are remembered"
 
 
 @pytest.mark.parametrize(

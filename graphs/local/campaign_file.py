@@ -351,11 +351,16 @@ def _write_archive(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> 
     texts = {name: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows) for name, rows in parts.items()}
     data = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     about = about | {"sha256": {name: hashlib.sha256(part).hexdigest() for name, part in data.items()}}
-    with path.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        path.chmod(0o600)
-        archive.writestr(_MANIFEST, json.dumps(about, indent=2, ensure_ascii=False))
-        for name, part in data.items():
-            archive.writestr(name, part)
+    with path.open("xb") as file:
+        try:
+            path.chmod(0o600)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(_MANIFEST, json.dumps(about, indent=2, ensure_ascii=False))
+                for name, part in data.items():
+                    archive.writestr(name, part)
+        except BaseException:
+            path.unlink()  # half a file helps nobody
+            raise
 
 
 def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dict[str, list[JSON]]]:

@@ -27,7 +27,7 @@ async def problem_of(game: Game) -> str:
             return ""
         problem = f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}."
         done = "lets it go on from there, with pages and memories, but nobody can go back before that"
-        hint = "Put back a copy of them if you have one. Without either, it begins again."
+        hint = "Put back a copy of them if you have one."
         return f"{problem} `questbook doctor --mend` {done}. {hint}"
     if missing := _missing_turns(await _known_turns(game), saved.values):
         turns = _last_remembered(saved.values)

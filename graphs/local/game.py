@@ -181,7 +181,7 @@ class Game:
         It takes the place of a message that has no reply yet: the model never gets two as one. One that cannot be
         played is an InputError. If the model fails (ModelError), the message is kept, and `resume` answers it.
         """
-        return self._play(_message(text))
+        return self._play(_message(text, self.context))
 
     def resume(self) -> AsyncGenerator[Event]:
         """Continue a turn that stopped before its end; yield nothing if there is none."""
@@ -201,7 +201,7 @@ class Game:
     async def edit(self, text: str) -> AsyncGenerator[Event]:
         """Play the last turn again with another message of the player; a HistoryError, if there is none."""
         last = await (await self.history()).last_message()
-        async with aclosing(self._play(_message(text), last.config)) as events:
+        async with aclosing(self._play(_message(text, self.context), last.config)) as events:
             async for event in events:
                 yield event
 
@@ -288,7 +288,8 @@ def _settle_heap() -> None:
     gc.set_threshold(max(gc.get_threshold()[0], _YOUNG), *gc.get_threshold()[1:])
 
 
-def _message(text: str) -> JSON:
+def _message(text: str, context: Settings) -> JSON:
+    context.check_message(text)  # here, because a fork would stay if the graph refused it
     return {"messages": [{"role": "user", "content": text}]}
 
 

@@ -52,7 +52,7 @@ async def bring(context: Context, flags: argparse.Namespace) -> bool:
 
 def _check_kind(flags: argparse.Namespace, kind: str) -> None:
     if flags.kind != kind or flags.directory is None:
-        expected = "expected ltm and a directory, csv, or a file FILE.zip"
+        expected = f"expected {kind} and a directory, or a file FILE.zip"
         raise SettingsError(f"{flags.command}: got {flags.kind!r}; {expected}.")
 
 

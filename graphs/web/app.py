@@ -98,8 +98,9 @@ _AWAY = "The games cannot be reached at the moment. Nothing was changed; try aga
 
 async def _refuse(request: Request, error: Exception) -> Response:
     problems = error.problems if isinstance(error, PatchError) else [str(error)]
-    is_away = isinstance(error, HomeError) and state_of(request).log_in  # where it is, only the log says to others
-    answer = _problem(request, _AWAY, 503) if is_away else _problem(request, " ".join(shorten(problems)), 409)
+    is_away = isinstance(error, HomeError)
+    hides = is_away and state_of(request).log_in  # where it is, only the log says to others
+    answer = _problem(request, _AWAY if hides else " ".join(shorten(problems)), 503 if is_away else 409)
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
     if isinstance(error, HomeError | StoreError):  # who runs the server should see this, too
@@ -119,7 +120,7 @@ async def _fail(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     text = "That failed; the server's log says why. What was played is kept."  # the guard may know: a database is away
     answer = await _refuse(request, error) if isinstance(error, QuestbookError) else _problem(request, text, 500)
-    add_headers(answer.headers, request.scope)  # this answer does not come by the guard
+    add_headers(answer.headers, request.scope, answer.status_code)  # this answer does not come by the guard
     return answer
 
 

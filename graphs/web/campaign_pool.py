@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.local.game import Game, open_game
+from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import Home
 from questbook.graphs.local.saved_game import last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.monitoring.draining import Drain
@@ -67,11 +67,13 @@ async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     return [(unescape_label(path[0]), unescape_label(path[1])) for path in shared]
 
 
-async def change_record(game: Game, change: JSON) -> None:
-    """Change what is kept of a game's campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
-    store, place = await game.store(), _place(game.context.user, game.context.campaign)
-    item = await store.aget(place, _KEY)
-    await put_all(store, [PutOp(place, _KEY, (item.value if item else {}) | change, False)])
+async def change_record(campaign: OpenCampaign, change: JSON) -> None:
+    """Change what is kept of a campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
+    store, context = await campaign.game.store(), campaign.game.context
+    place = _place(context.user, context.campaign)
+    async with campaign.record_lock:
+        item = await store.aget(place, _KEY)
+        await put_all(store, [PutOp(place, _KEY, (item.value if item else {}) | change, False)])
 
 
 def _place(user: str, campaign: str) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """Endpoints of whole campaigns: the list, new ones, one from a file; the settings, guests, name and lore of one."""
 
 import asyncio
+import os
 import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from starlette.background import BackgroundTask
@@ -18,12 +19,13 @@ from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.interface.forgetting import forgetting_of
-from questbook.graphs.interface.text import number_of
+from questbook.graphs.interface.text import clean, number_of
 from questbook.graphs.local.campaign_file import contents_of, export_campaign, import_campaign
 from questbook.graphs.local.databases import minilm_hint
+from questbook.graphs.local.game import Game
 from questbook.graphs.local.saved_game import last_of_threads, list_campaigns
 from questbook.graphs.web import campaign_pool
-from questbook.graphs.web.app_state import acts, campaign_of, check_kept, html, note, shows, state_of
+from questbook.graphs.web.app_state import AppState, acts, campaign_of, check_kept, html, note, shows, state_of
 from questbook.graphs.web.campaign_pool import COMPANION, GAME, SETTINGS
 from questbook.graphs.web.edits import settings_part
 from questbook.graphs.web.open_campaign import OpenCampaign
@@ -37,6 +39,7 @@ _MOST_FILES = _MOST_FIELDS = _MOST_GUESTS = 20
 _LONGEST_GUEST = 200  # characters
 _MOST_MEMORY = 400_000_000  # bytes that a campaign from a file may need: about 2,000 turns
 _REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
+_LORE_SECONDS = 60.0  # to wait until lore that is changed elsewhere has been read
 _LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
 
@@ -86,6 +89,7 @@ async def bring(request: Request) -> Response:
             campaign = await state.pool.get(request.scope, name, contents.machine, state.person(request))
             async with campaign.change():
                 await import_campaign(campaign.game, path, most_memory=_MOST_MEMORY)
+                await _take_settings(state, campaign.game)
     return redirect(state.url_of(campaign) + "/")
 
 
@@ -108,7 +112,7 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
         answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
         return answer
     async with campaign.change(is_same_line=True):
-        await campaign_pool.change_record(game, {"settings": settings})
+        await campaign_pool.change_record(campaign, {"settings": settings})
         game.context = changed
     return html(request, "done.html", {"text": "The next turn is played with these settings."})
 
@@ -121,7 +125,7 @@ async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Res
         rule = f"shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, separated by commas"
         raise InputError(f"A campaign is {rule}. Without a log-in there is nobody to share with.")
     await note(request, "share", guests=guests)
-    await campaign_pool.change_record(campaign.game, {"guests": guests})
+    await campaign_pool.change_record(campaign, {"guests": guests})
     await campaign.ask_again()
     text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
     return html(request, "done.html", {"text": text})
@@ -129,7 +133,7 @@ async def share(request: Request, campaign: OpenCampaign, form: FormData) -> Res
 
 async def put_away_or_back(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Put the campaign away, or back."""
-    await campaign_pool.change_record(campaign.game, {"put_away": form.get("away") == "1"})
+    await campaign_pool.change_record(campaign, {"put_away": form.get("away") == "1"})
     return redirect(f"{state_of(request).root}/")
 
 
@@ -142,14 +146,15 @@ async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Re
     if name == assistant_name(old):
         raise InputError(f"It is called {name!r} already.")
     await note(request, "rename", to=name)
-    async with campaign.alone():
+    async with state.importing[request.scope[PERSON]], campaign.alone():  # two would wait for each other's campaign
         async with _temporary() as directory:
             path = directory / "campaign.zip"
             await export_campaign(game, path)
             other = await state.pool.get(request.scope, name, game.machine, user)
             async with other.change():
                 await import_campaign(other.game, path)  # refuses a name that is taken
-        await campaign_pool.change_record(other.game, {"guests": await campaign_pool.guests_of(state.home, user, old)})
+                await _take_settings(state, other.game)
+        await campaign_pool.change_record(other, {"guests": await campaign_pool.guests_of(state.home, user, old)})
         await (await forgetting_of(game)).forget_campaign()
     await state.pool.leave(campaign)
     return redirect(state.url_of(other) + "/")
@@ -191,17 +196,24 @@ async def bring_lore(request: Request) -> Response:
                         await asyncio.to_thread(place.parent.mkdir)
                     paths.append(await save(upload, place))
             store, context = await campaign.game.store(), campaign.game.context
-            async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
-                pieces = f", {number_of(done.file.pieces, 'piece')}" if done.file else ""
-                reason = f": {done.reason}" if done.reason else ""
-                lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
+            async with _lore_lock(request, campaign):
+                async for done in add_lore(store, context.user, context.campaign, paths, below=directory):
+                    pieces = f", {number_of(done.file.pieces, 'piece')}" if done.file else ""
+                    reason = f": {done.reason}" if done.reason else ""
+                    lines.append(f"{Path(done.path).name}: {done.outcome}{pieces}{reason}")
     return html(request, "lore.html", await _values(request, campaign) | {"lines": lines})
+
+
+def _lore_lock(request: Request, campaign: OpenCampaign) -> AbstractAsyncContextManager[object]:
+    busy = "The lore of this campaign is being changed elsewhere. Try again when that is done."
+    return state_of(request).home.hold(f"{campaign.game.thread_id}.lore", busy, _LORE_SECONDS)
 
 
 async def drop_lore(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Remove a file from the campaign's lore."""
     store, context, name = await campaign.game.store(), campaign.game.context, str(form.get("name", ""))
-    await remove_lore(store, context.user, context.campaign, name)
+    async with _lore_lock(request, campaign):
+        await remove_lore(store, context.user, context.campaign, name)
     return html(request, "lore.html", await _values(request, campaign) | {"lines": [f"{name}: removed"]})
 
 
@@ -235,7 +247,7 @@ def redirect(path: str) -> Response:
 
 def short_name(text: object) -> str:
     """Read the name of a campaign that a browser sends; "" if it is none."""
-    return " ".join(str(text or "").split())[:60]
+    return " ".join(clean(str(text or "")).split())[:60]
 
 
 async def save(upload: UploadFile, path: Path) -> Path:
@@ -243,6 +255,13 @@ async def save(upload: UploadFile, path: Path) -> Path:
     with await asyncio.to_thread(path.open, "wb") as file:
         await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
     return path
+
+
+async def _take_settings(state: AppState, game: Game) -> None:
+    """Play a campaign that was brought here with its own settings from now on."""
+    base, name = state.context.model_copy(update={"user": game.context.user}), game.context.campaign
+    settings = await campaign_pool.settings_of(state.home, game.context.user, name)
+    game.context = campaign_pool.context_of(base, game.machine, assistant_name(name), settings)
 
 
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:
@@ -271,7 +290,8 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
 def _lore_name(filename: str, lines: list[str]) -> str | None:
     """Return the own name of an uploaded file, without any path; None, and a line that says so, if it is no lore."""
     name = Path(filename.replace("\\", "/")).name
-    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*')[-120:]
+    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*')
+    name = os.fsencode(name[-120:])[-200:].decode("utf-8", "ignore")  # as much as a file system takes
     if not name.strip(". ") or Path(name).suffix.lower() not in _LORE:
         lines.append(f"{name or 'a file'}: not read. Lore is text, Markdown, HTML, CSV or PDF.")
         return None

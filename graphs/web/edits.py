@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
+from questbook.graphs.interface.text import clean
 from questbook.graphs.local.game import Game
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.web.app_state import acts, html, shows
@@ -191,7 +192,7 @@ def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
     """Make the patch of a list that adds what a form says, under a name that the list does not have yet."""
-    name = " ".join(str(form.get("name", "")).split())
+    name = " ".join(clean(str(form.get("name", ""))).split())
     if not name or len(name) > _LONGEST_NAME:
         raise InputError(f"A new entry needs a name of 1 to {_LONGEST_NAME} characters, got {name!r:.100}.")
     if (same := next((other for other in there if other.casefold() == name.casefold()), None)) is not None:

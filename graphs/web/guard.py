@@ -117,9 +117,7 @@ class PageGuard:
             if message["type"] == "http.response.start":
                 began = True
                 headers = MutableHeaders(scope=message)
-                add_headers(headers, scope, is_static=is_static)
-                if message["status"] >= 400 and scope["path"].endswith("/say"):
-                    headers |= _BELOW_THE_STORY
+                add_headers(headers, scope, message["status"], is_static=is_static)
             await send(message)
 
         try:
@@ -169,11 +167,12 @@ class PageGuard:
         return await self._sign_in.end(request) if self._sign_in and is_sign_out else None
 
 
-def add_headers(headers: MutableHeaders, scope: Scope, *, is_static: bool = False) -> None:
+def add_headers(headers: MutableHeaders, scope: Scope, status: int, *, is_static: bool = False) -> None:
     """Add what every answer says to browsers, unless it says something else already."""
     for name, value in (_HEADERS | (_TLS if scope.get("scheme") == "https" else {})).items():
         headers.setdefault(name, value)
     headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
+    headers |= _BELOW_THE_STORY if status >= 400 and scope["path"].endswith("/say") else {}
 
 
 def page_token(secret: str, holder: str) -> str:

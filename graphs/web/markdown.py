@@ -17,6 +17,9 @@ _MARKDOWN.add_render_rule("heading_open", lambda *_: "<p><strong>")
 _MARKDOWN.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
 
 
+_STEPS = 50
+
+
 @lru_cache(maxsize=1024)
 def to_html(text: str) -> Markup:
     """Return Markdown as HTML, one element for each of its blocks."""
@@ -28,16 +31,24 @@ class ComingText:
 
     def __init__(self) -> None:
         self.text = ""  # as far as it has come
-        self._open, self._done = "", 0  # what may still change, and how many blocks are before it
+        self._new, self._open, self._done = (
+            "",
+            "",
+            0,
+        )  # what waits, what may change, how many blocks are before it
         self.blocks = 0  # elements that `to_html` makes of it
 
-    def add(self, piece: str) -> tuple[int, Markup]:
+    def add(self, piece: str) -> tuple[int, Markup] | None:
         """Add a piece; return how many blocks stay as they are, and the HTML of all after them.
 
-        Two blocks stay open: the last may turn out to be part of the one before, such as "2" of a list's "2. …".
+        Two blocks stay open: the last may turn out to be part of the one before, such as "2" of a list's "2. …". What
+        adds less than a fiftieth to them waits for more: None.
         """
         self.text += piece
-        self._open = clean(self._open + piece)
+        self._new += piece
+        if len(self._new) * _STEPS < len(self._open):  # each time costs as much as all that is open
+            return None
+        self._open, self._new = clean(self._open + self._new), ""
         done, html = self._done, to_html.__wrapped__(self._open)
         starts = [token.map[0] for token in _MARKDOWN.parse(self._open) if token.map and not token.level]
         self.blocks = done + len(starts)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
-from questbook.graphs.errors import InputError, QuestbookError
+from questbook.graphs.errors import QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.local.game import Game
@@ -73,11 +73,11 @@ class OpenCampaign:
         self.requests, self.used = 0, time.monotonic()  # how many use it, and when one did last
         self._is_ending = False
         self._updates: deque[StreamUpdate] = deque(maxlen=_UPDATES_KEPT)
-        self._news, self._changing = asyncio.Condition(), asyncio.Lock()
+        self._news, self._changing, self.record_lock = asyncio.Condition(), asyncio.Lock(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[Any] | None = None
-        self._tickets: deque[str] = deque(maxlen=_TICKETS_KEPT)
+        self._tickets: deque[tuple[str, str]] = deque(maxlen=_TICKETS_KEPT)
 
     @property
     def is_replying(self) -> bool:
@@ -140,15 +140,12 @@ class OpenCampaign:
     async def say(self, text: str, ticket: str) -> None:
         """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
 
-        A `ticket` of the form that has played before plays nothing, so that a double click plays once.
+        A `ticket` of the form that has played this before plays nothing, so that a double click plays once.
         """
-        if len(text) > (most := self.game.context.max_message_chars):
-            problem = f"Your message has {len(text):,} characters; at most {most:,} can be read."
-            raise InputError(f"{problem} Say it in parts.")
         async with self._changing:
-            if ticket not in self._tickets:
+            if not ticket or (ticket, text) not in self._tickets:
                 await self.play(self.game.send(text), text)
-                self._tickets.append(ticket)
+                self._tickets.append((ticket, text))
 
     async def stop(self) -> None:
         """Stop the reply that is coming; what was said is kept."""
@@ -171,7 +168,9 @@ class OpenCampaign:
         async with self.alone():
             undo = self.undo
             yield
-            self.live = self.live if is_same_line else None
+            if not is_same_line:
+                self.live = None
+                self._updates.clear()  # what is forgotten is told nobody again
             self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
             await self._tell("pages", {"isSameLine": is_same_line})
 
@@ -279,8 +278,9 @@ class OpenCampaign:
             case ReplyPiece(text, message):
                 coming = live.pieces.setdefault(message, ComingText())
                 before = sum(other.blocks for other in live.pieces.values() if other is not coming)
-                after, html = coming.add(text)
-                await self._tell("piece", {"after": before + after, "html": html})
+                if (shown := coming.add(text)) is not None:
+                    after, html = shown
+                    await self._tell("piece", {"after": before + after, "html": html})
             case DiceRoll(roll):
                 live.rolls.append(roll)
                 await self._tell("dice", roll)

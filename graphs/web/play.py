@@ -76,6 +76,7 @@ async def retry(request: Request, campaign: OpenCampaign, form: FormData) -> Non
         if saved and saved.unanswered is not None:
             await campaign.play(campaign.game.resume(), saved.unanswered, is_kept=True)
             return
+        await _check_turn(campaign, form)
         last = latest_turns(saved, 1) if saved else []
         await campaign.play(campaign.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
 
@@ -151,7 +152,7 @@ def _check_rate(request: Request) -> None:
 async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
     """Return what a person said, under their name where several may play."""
     person, context, state = request.scope.get(PERSON), campaign.game.context, state_of(request)
-    if not person:
+    if not person or text.startswith(f"{person}: "):  # so it is kept, and comes back to be edited
         return text
     return f"{person}: {text}" if state.crowd or await guests_of(state.home, context.user, context.campaign) else text
 

@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import os
 import socket
+import threading
 import time
 import webbrowser
 from collections.abc import Collection
@@ -78,7 +79,7 @@ async def serve(context: Context, flags: argparse.Namespace) -> None:
     if not people and not tokens:
         print(_ALONE, flush=True)  # noqa: T201
     if not flags.no_browser:
-        webbrowser.open(address)
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # one in the terminal waits
     await server_of(app, app.state.page.pool, proxies).serve(sockets=[listener])
 
 
@@ -162,7 +163,8 @@ def people_of(text: str) -> dict[str, str]:
     people: dict[str, str] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
         name, colon, secret = entry.partition(":")
-        if not colon or not name.strip() or len(secret.strip()) < _SHORTEST or secret.strip() in people.values():
+        is_taken = name.strip() in people or secret.strip() in people.values()
+        if not colon or not name.strip() or len(secret.strip()) < _SHORTEST or is_taken:
             expected = f"expected NAME:TOKEN with a token of its own, of {_SHORTEST} characters or more"
             raise ServerError(f"{VARIABLE}: got an entry for {name.strip()!r:.40}; {expected}.")
         people[name.strip()] = secret.strip()

@@ -79,8 +79,12 @@
     let answer, turn;
     do { // a turn that begins meanwhile is not in the answer
       turn = one("live");
-      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } });
-    } while (target === "story" && one("live") !== turn);
+      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } }).catch(() => null);
+      if (!answer || answer.status === 429 || answer.status >= 500) { // nothing else asks again for what has happened
+        await new Promise((done) => setTimeout(done, 2000));
+        answer = null;
+      }
+    } while (!answer || (target === "story" && one("live") !== turn));
     const made = await answer.text();
     while (pressed) await pressed; // or what is clicked would be another when the button is let go
     if (!answer.ok || !one(target)) return;
