@@ -157,15 +157,17 @@ async def test_64_facts_of_a_person_are_read():
     assert len(await known_of_person(FACTS).read(store, Seen([("a", 9)], 9, 9, ""))) == 64
 
 
-async def test_ten_calls_of_an_answer_are_done_and_the_last_120_rolls_and_10_notices_are_kept():
+async def test_ten_calls_of_an_answer_are_done_and_the_last_20_rolls_and_10_notices_are_kept():
     calls = [call("roll_dice", expression="1d20", reason="climb") for _ in range(12)]
     state = DungeonState(messages=[HumanMessage("I climb."), AIMessage("", tool_calls=calls)], turn=1)
     update = await roll_dice(state, runtime())
     assert [message.status for message in update["messages"]] == ["success"] * 10 + ["error"] * 2
     rolls = DungeonState.model_fields["rolls"].metadata[0].from_checkpoint(update["rolls"])
-    for _ in range(12):
+    for _ in range(2):
         rolls.update([update["rolls"]])
-    assert len(rolls.get()) == 120
+    assert len(rolls.get()) == 30, "all of the turn"
+    rolls.update([[update["rolls"][0] | {"turn": 2}]])
+    assert [roll["turn"] for roll in rolls.get()] == [1] * 19 + [2]
     notices = NOTICES.from_checkpoint([])
     notices.update([[{"turn": n, "node": "x", "text": "y"} for n in range(12)]])
     assert [entry["turn"] for entry in notices.get()] == [*range(2, 12)]

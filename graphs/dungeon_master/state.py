@@ -17,7 +17,7 @@ from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
 _NEW_GAME = re.compile(r"\W*(?:(?:start|begin|play)\s+)?(?:a\s+)?new\s+(?:game|campaign)\s*(?:$|[.,:;!–—-])", re.I)
-_ROLLS_KEPT = 120  # of more than one turn of the most rolls: notes may have to catch up
+_ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural", "foe")
 
@@ -52,8 +52,8 @@ class DungeonState(ReflectingState):
     """Who plays; once complete, it switches the game from interview to quest."""
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     """Where the story is."""
-    rolls: Annotated[list[JSON], Last(list[ROLL], most=_ROLLS_KEPT)] = Field(default_factory=list)
-    """The last 120 dice rolls, each as `dice.Roll` says, with its turn."""
+    rolls: Annotated[list[JSON], Last(list[ROLL], most=_ROLLS_KEPT, whole=True)] = Field(default_factory=list)
+    """The last 20 dice rolls, and all of the newest turn, each as `dice.Roll` says, with its turn."""
     facts: Annotated[list[JSON], Last(list[WaitingFact])] = Field(default_factory=list)
     """Facts that were noted and are not in the store yet, each as `WaitingFact` says."""
     new_secrets: Annotated[list[JSON], Last(list[dict[str, str]])] = Field(default_factory=list)

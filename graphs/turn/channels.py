@@ -107,12 +107,12 @@ class Last(Checked):
 
     An `int` is a number from 0. The state's own annotation may be wider: it reads what was saved before the channel was
     as strict. `default` is what the state has before the first write; None: the type's empty value. Of a list that
-    grows the last `most` items are kept; 0: a write replaces.
+    grows the last `most` items are kept; 0: a write replaces. `whole`: all of the newest turn stay, however many.
     """
 
     __slots__ = ()
 
-    def __init__(self, typ: Any, default: Any = None, *, most: int = 0) -> None:
+    def __init__(self, typ: Any, default: Any = None, *, most: int = 0, whole: bool = False) -> None:
         adapter: TypeAdapter[Any] = TypeAdapter(Count if typ is int else typ)
 
         def replace(current: Any, value: Any) -> Any:
@@ -120,7 +120,11 @@ class Last(Checked):
                 check_fits(adapter, value, self.key)
             except ValueError as error:
                 raise InputError(str(error)) from error
-            return [*(current or []), *value][-most:] if most else value
+            if not most:
+                return value
+            items = [*(current or []), *value]
+            newest = sum(item.get("turn") == items[-1].get("turn") for item in items) if whole else 0
+            return items[-max(most, newest) :]
 
         super().__init__(typ, replace, list if most else None)
         self._default = (get_origin(typ) or typ)() if default is None else default
