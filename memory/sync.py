@@ -49,7 +49,8 @@ def _sync_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-os.register_at_fork(after_in_child=_sync_loop.cache_clear)  # threads do not survive a fork
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_sync_loop.cache_clear)  # threads do not survive a fork
 
 
 def _twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:

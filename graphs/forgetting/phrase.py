@@ -206,12 +206,8 @@ class Phrase:
     def _cut_dict(self, value: dict[Any, Any], key: str, room: int) -> dict[Any, Any]:
         if key in self._collections:
             return self._cut_entries(value, room, keeps=key in self._labels)
-        # A tool's arguments are named as its author likes.
-        own = (
-            frozenset[str]()
-            if key == "args"
-            else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
-        )
+        own = _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
+        own = frozenset() if key == "args" else own  # a tool's arguments are named as its author likes
         changed = self._change_fields(value, own, room)
         if (slot := value.get("slot")) and "subject" in value and (changed.keys() & _OF_SLOT or self._is_in_slot(slot)):
             changed["slot"] = hide_slot(slot)

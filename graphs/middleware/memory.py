@@ -239,9 +239,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         # Nothing is due where other middleware has ended the run before it began here: the next turn opens this one.
         if self._is_inside(runtime) or not state.get("due"):
             return None
-        run = await self._runs.of_owner(
-            state, runtime, model=self._models.get((run_thread(runtime), state["opened_by"]))
-        )
+        answering = self._models.get((run_thread(runtime), state["opened_by"]))
+        run = await self._runs.of_owner(state, runtime, model=answering)
         if result := result_of(state["messages"], self._formats):
             *past, current = state["due"]
             state = {**state, "due": [*past, current | {"result": result}]}

@@ -17,7 +17,7 @@ _MARKDOWN.add_render_rule("heading_open", lambda *_: "<p><strong>")
 _MARKDOWN.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
 
 
-_STEPS = 50
+_STEPS = 50  # what waits is shown when it is at least this part of what may still change
 
 
 @lru_cache(maxsize=1024)
@@ -31,11 +31,8 @@ class ComingText:
 
     def __init__(self) -> None:
         self.text = ""  # as far as it has come
-        self._new, self._open, self._done = (
-            "",
-            "",
-            0,
-        )  # what waits, what may change, how many blocks are before it
+        self._new, self._open = "", ""  # what waits, and what is shown and may still change
+        self._done = 0  # blocks before it
         self.blocks = 0  # elements that `to_html` makes of it
 
     def add(self, piece: str) -> tuple[int, Markup] | None:
