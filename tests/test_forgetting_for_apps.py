@@ -427,18 +427,30 @@ async def test_a_store_that_keeps_deleted_rows_is_named_after_all_else_was_done(
         assert SECRET not in str([item.value for item in store.search(("ann",))])
 
 
-async def test_a_tools_arguments_are_cut_whatever_they_are_called(stored):
+async def test_what_an_app_names_is_cut_whatever_it_is_called(stored):
     saver, store = stored
-    made = {
-        "name": "assign",
-        "args": {"owner": f"the {SECRET}", "type": f"{SECRET} again"},
-        "id": "a",
-        "type": "tool_call",
-    }
-    graph = StateGraph(MessagesState).add_node("answer", lambda _: {"messages": [AIMessage("", tool_calls=[made])]})
-    graph = graph.add_edge(START, "answer").compile(checkpointer=saver)
+    key = SECRET.lower().replace(" ", "_")
+    args = {"owner": f"the {SECRET}", "type": f"{SECRET} again", "items": {f"{key}_inn": 1, "other": {key: 2}}}
+    made = {"name": "assign", "args": args, "id": "a", "type": "tool_call"}
+    page = {"version": 1, "problem": "none", "status": f"waits for the {SECRET}", "steps": {}}
+
+    class State(MessagesState):
+        ticket: dict
+
+    def answer(_):
+        return {"messages": [AIMessage("", tool_calls=[made])], "ticket": page}
+
+    graph = StateGraph(State).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
     thread = {"configurable": {"thread_id": "tools"}, "metadata": {"user": "ann", "campaign": "trip"}}
     await graph.ainvoke({"messages": "Hello."}, thread)
+    exchange = {"text": "I go.", "metadata": {"who": {f"{key}_inn": 1}, "status": f"of the {SECRET}"}}
+    await remember(store, campaign_namespace("ann", "trip", "exchanges"), exchange, timeline=[("z", 3)])
     await forget(store, "ann", "trip", words=SECRET, checkpointer=saver, threads=["tools"])
-    [call] = (await graph.aget_state(thread)).values["messages"][-1].tool_calls
-    assert call["args"] == {"owner": f"the {FORGOTTEN}", "type": f"{FORGOTTEN} again"}
+    values = (await graph.aget_state(thread)).values
+    [call] = values["messages"][-1].tool_calls
+    assert (call["args"]["owner"], call["args"]["type"]) == (f"the {FORGOTTEN}", f"{FORGOTTEN} again")
+    assert values["ticket"]["status"] == f"waits for the {FORGOTTEN}"
+    items = await store.asearch(campaign_namespace("ann", "trip"), limit=100)
+    for left in (str(values), str([item.value for item in items])):
+        assert key not in left.lower()
+        assert SECRET.lower() not in left.lower()

@@ -101,6 +101,8 @@ class Phrase:
         self._collections = frozenset[str]().union(*map(_collections, pages))
         self._labels = frozenset[str]().union(*(_collections(page) for page in pages if page.KEEPS_ENTRIES))
         self._rooms = {page.channel(): room for page in pages if (room := _room(page))}
+        self._texts = {page.channel(): _texts(page) for page in pages}
+        self._is_given = False  # whether what is looked at lies in what a caller named
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
         self._label_mark = next(mark for mark in _LABEL_MARKS if not self._pattern.search(mark))
 
@@ -204,11 +206,14 @@ class Phrase:
         return value
 
     def _cut_dict(self, value: dict[Any, Any], key: str, room: int) -> dict[Any, Any]:
-        if key in self._collections:
+        if key in self._collections or self._is_given:
             return self._cut_entries(value, room, keeps=key in self._labels)
-        own = _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
-        own = frozenset() if key == "args" else own  # a tool's arguments are named as its author likes
-        changed = self._change_fields(value, own, room)
+        own = _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value)) - self._texts.get(key, set())
+        self._is_given = key == "args" or (key == "metadata" and "step" not in value)  # of a record, not a checkpoint
+        try:
+            changed = self._change_fields(value, frozenset() if self._is_given else own, room)
+        finally:
+            self._is_given = False
         if (slot := value.get("slot")) and "subject" in value and (changed.keys() & _OF_SLOT or self._is_in_slot(slot)):
             changed["slot"] = hide_slot(slot)
         return {name: changed.get(name, part) for name, part in value.items()} if changed else value
@@ -351,6 +356,10 @@ def _room(page: type[BaseModel]) -> int:
     """Return the characters that fit in every text of a page; 0: any number."""
     rules = [rule for field in page.model_fields.values() if field.annotation is str for rule in field.metadata]
     return min((rule.max_length for rule in rules if hasattr(rule, "max_length")), default=0)
+
+
+def _texts(page: type[Notebook]) -> set[str]:
+    return {field.alias or name for name, field in page.model_fields.items() if field.annotation is str}
 
 
 def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:

@@ -40,7 +40,7 @@ _LONGEST_GUEST = 200  # characters
 _MOST_MEMORY = 400_000_000  # bytes that a campaign from a file may need: about 2,000 turns
 _REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
 _LORE_SECONDS = 60.0  # to wait until lore that is changed elsewhere has been read
-_LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
+_LORE = frozenset({".txt", ".text", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
 
 async def show_all(request: Request) -> Response:

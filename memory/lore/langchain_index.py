@@ -5,6 +5,7 @@ can do nothing, and refuses every other class by its name, but for a few of the 
 The vectors are read as numbers, if the index is a flat one; of another index the texts are embedded again.
 """
 
+import asyncio
 import io
 import pickle
 import pickletools
@@ -98,7 +99,7 @@ async def import_langchain_faiss(
     `read_langchain_vectors` over through `KnownVectors`. `index_name` is the name of the files, without suffixes. A
     folder that holds more than texts and plain metadata is an UnreadableDocumentError.
     """
-    texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
+    texts = await asyncio.to_thread(lambda: read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}")))
     values = [{"text": text.text, "metadata": _plain(text.metadata, text.key)} for text in texts]
     await put_all(store, [PutOp(namespace, text.key, value) for text, value in zip(texts, values, strict=True)])
     return len(texts)

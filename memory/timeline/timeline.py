@@ -350,7 +350,7 @@ async def claim_to_keep(
     If that batch is never written, nothing of the turn was, and the next attempt claims again.
     """
     branch = branch_of(timeline, turn)
-    place = (*namespace, f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}")
+    place = (*namespace, escape_label(f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}"))
     key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
     mine = await store.aget(place, key)
     if mine is not None and mine.value["kept"]:
