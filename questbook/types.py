@@ -56,8 +56,9 @@ def storable(value: _ValueT) -> _ValueT:
 
 
 def clean_text(text: str) -> str:
-    """Return a person's text without control characters."""
-    return "".join(c for c in text if c in "\n\t\r\x85" or c.isprintable() or ord(c) > 0x9F)
+    """Return a person's text without control characters; what separates words does so still."""
+    kept = (c if c in "\n\t\r\x85" or c.isprintable() or ord(c) > 0x9F else " " * c.isspace() for c in text)
+    return "".join(kept)
 
 
 def _without(value: Any) -> Any:

@@ -11,6 +11,7 @@ from noted_facts import FACTS, holding, home, noted, say, seen
 from pydantic import ValidationError
 from reworded_facts import DIFFERENT, FIELDED, TEXTS
 from stores import opened, stores_of
+from timing import cpu_seconds
 
 from questbook import (
     Fact,
@@ -26,6 +27,7 @@ from questbook import (
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import count_repetitions, slot_history, write_judgements
 from questbook.memory.facts.writing import add_fact, write_facts
+from questbook.memory.text.words import marks_in
 from questbook.memory.timeline.records import Stamp
 
 store = stores_of()
@@ -472,7 +474,44 @@ async def test_a_fact_by_hand_has_its_days_and_is_seen_by_the_users_other_thread
         assert [record.text for record in found] == ["Goran arrives on 3 May 2027."]
 
 
-async def test_a_real_time_that_is_none_is_refused(store):
-    with pytest.raises(ValidationError, match="real_time"):
-        await note_facts(store, FACTS, [{"text": "Goran leaves.", "real_time": "May 2027"}], timeline=[("main", 1)])
-    assert Fact(text="Goran leaves.", real_time="2027-05-03").real_time == "2027-05-03"
+async def test_a_real_time_that_names_no_day_leaves_that_to_the_sentence(store):
+    facts = [
+        {"text": "Goran leaves on 3 May 2027.", "real_time": "May 2027"},
+        {"text": "Maren arrives.", "real_time": "20270504T1030"},
+    ]
+    changes = await note_facts(store, FACTS, facts, timeline=[("main", 1)])
+    days = [(await store.aget(FACTS, key)).value["when"] for key in changes.new]
+    assert days == [["2027-05-03", "2027-05-03"], ["2027-05-04"]]
+
+
+async def test_a_fact_is_corrected_to_what_it_was_before(store):
+    for turn, town in enumerate(("Oslo", "Bergen"), 1):
+        changes = await note_facts(store, FACTS, [lives(f"The user lives in {town}.", town)], timeline=[("main", turn)])
+    back = lives("The user lives in Oslo.", "Oslo")
+    await add_fact(store, FACTS, back, timeline=[("main", 2)], replaces=changes.new[0])
+    assert await holding(store, [("main", 2)]) == ["The user lives in Oslo."]
+
+
+async def test_what_two_know_of_one_slot_is_known_to_both(store):
+    for turn, knower in enumerate(("Goran", "Maren"), 1):
+        fact = lives("Oda has the key.", "the key", known_by=[knower])
+        await note_facts(store, FACTS, [fact], timeline=[("main", turn)])
+    [fact] = await keep_valid(store, await store.asearch(FACTS), timeline=[("main", 2)])
+    assert fact.value["known_by"] == ["Goran", "Maren"]
+
+
+async def test_the_same_value_in_another_spelling_is_no_other_one(store):
+    pairs = [
+        ("5%", "5 %"),
+        ("7:30", "7.30"),
+        ("2024-05-01", "2024/05/01"),
+        ("3-5", "3–5"),
+        ("tea ❤️", "tea"),
+        ("*tea*", "tea"),
+    ]
+    for number, (before, after) in enumerate(pairs):
+        for turn, value in enumerate((before, after), 1):
+            facts, told = ("u", f"c{number}", "facts"), lives(f"The user has {value}.", value)
+            changes = await note_facts(store, facts, [told], timeline=[("main", turn)])
+        assert not changes.new, after
+    assert cpu_seconds(lambda: marks_in("1" * 50_000), enough=0.1) < 0.1

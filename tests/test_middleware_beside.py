@@ -462,3 +462,14 @@ def test_what_a_named_tool_found_is_among_the_words_of_a_due_turn():
         for words in (opened, kept):
             assert words["player"] == "How many?"
             assert words["reply"].startswith(reply)
+
+
+async def test_a_turn_without_words_holds_up_no_other():
+    talk = Talk()
+    talk.model.answers += ["", "So it is.", "Yes."]
+    picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+    for said in (HumanMessage(picture), HumanMessage("The harbour is blue."), HumanMessage("The mill is red.")):
+        await talk.agent.ainvoke({"messages": [said]}, THREAD)
+    texts = [item.value["text"] for item in await talk.store.asearch(campaign_namespace("ann", AGENT, "exchanges"))]
+    assert "The harbour is blue.\nSo it is." in texts
+    assert len(texts) == 3

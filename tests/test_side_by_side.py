@@ -20,6 +20,7 @@ from timing import cpu_seconds
 from questbook import FactNotes, FaissStore, Query, TimelineMemoryMiddleware, recall
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.writing import note_facts
+from questbook.memory.recall.recall import _Question
 from questbook.memory.store.any_store import JointReads, items_under
 from questbook.memory.sync import recall_sync, remember_sync
 
@@ -163,6 +164,8 @@ def test_the_end_of_time_and_long_blanks_are_asked_for_in_no_time():
     store = InMemoryStore()
     remember_sync(store, ("u",), "The harbour is blue.")
     assert recall_sync(store, ("u",), "What will happen in the harbour on 1 December 9999?")
+    asked = _Question.of(Query("We walked a long way. " * 200 + "What did we talk about yesterday?"))
+    assert asked.time.start is not None, "a question stands at the end"
     question = "On 3 May" + " " * 20_000 + "x, haben wir " * 2000
     assert cpu_seconds(lambda: recall_sync(InMemoryStore(), ("u",), question), enough=1.0) < 1.0
 

@@ -170,7 +170,7 @@ async def test_nothing_is_no_turn_and_a_turn_needs_words_and_a_number(store):
     timeline = await remember(store, ("u",), "I go north.")
     assert await remember(store, ("u",), [], timeline=timeline) == timeline
     assert await remember(store, ("u",), []) == []
-    for wrong in ("", " ", {"player": " ", "reply": ""}):
+    for wrong in ("", " "):
         with pytest.raises(ValueError, match="An exchange needs a text"):
             await remember(store, ("u",), wrong, timeline=timeline)
     for number in (0, -1, True, 1.5):

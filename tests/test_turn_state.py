@@ -157,6 +157,8 @@ def test_messages_are_added_without_what_no_model_takes_and_what_is_none_is_refu
     assert [message.text for message in reduce_messages([human], {"role": "user", "content": "Hi."})] == [
         human.text, "Hi.",
     ]  # fmt: skip
+    [page_of_a_book] = reduce_messages([], [HumanMessage("Go north.\x0bThen\x0copen")])
+    assert page_of_a_book.text == "Go north. Then open", "what separates words does so still"
     blocks = [{"type": "text", "text": "a\ab"}]
     assert reduce_messages([], HumanMessage(blocks))[0].content == blocks
     expected = 'expected messages such as {"role": "user", "content": "…"}. '

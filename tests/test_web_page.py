@@ -234,7 +234,7 @@ def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_t
             begin_to_look(page)
             page.click(".stop")
             page.click(button)
-            page.wait_for_function("document.getElementById('text').value === 'I look around.'")
+            pytest.importorskip("playwright.sync_api").expect(page.locator("#text")).to_have_value("I look around.")
             page.locator("#unanswered").wait_for(state="detached")
     page.fill("#text", "")
     undo = page.locator("#say button:text-is('Undo')").bounding_box()

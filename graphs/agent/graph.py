@@ -15,7 +15,7 @@ from questbook.graphs.settings import Metadata, Team
 from questbook.graphs.turn.buffer import condense, upkeep_edge
 from questbook.graphs.turn.facts import FactNotes, rules_of
 from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
-from questbook.graphs.turn.pages import as_tuple, due_pages, remember, state_of, update_pages
+from questbook.graphs.turn.pages import due_pages, listed, remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.tool_calls import has_calls, has_results, tools_from
@@ -90,13 +90,13 @@ def build_agent(
     spec = AgentSpec(
         name=name,
         instructions=instructions,
-        notebooks=as_tuple(notebooks),
-        modes=as_tuple(modes),
+        notebooks=listed(notebooks),
+        modes=listed(modes),
         buffer=buffer,
         recall=recall,
         tools=tools_from(tools),
         handoffs=handoffs or {},
-        shared=as_tuple(shared),
+        shared=listed(shared),
         scope=scope,
         facts=isinstance(facts, FactNotes) or facts,
         app=rules_of(facts, team, metadata),

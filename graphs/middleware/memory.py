@@ -33,17 +33,7 @@ from questbook.graphs.settings import Metadata, NotingContext, Team
 from questbook.graphs.turn import recall as turn_recall
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactNotes, rules_of
-from questbook.graphs.turn.pages import (
-    NO_SOURCE,
-    PageState,
-    Spec,
-    as_tuple,
-    declare,
-    expect,
-    remember,
-    state_of,
-    update_pages,
-)
+from questbook.graphs.turn.pages import MADE, PageState, Spec, declare, expect, listed, remember, state_of, update_pages
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin, messages_before
@@ -133,7 +123,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         declare(check_choice, "shared", shared, True, False)
         spec = Spec(
             name=agent_name,
-            notebooks=as_tuple(notebooks),
+            notebooks=listed(notebooks),
             recall=recall,
             buffer=buffer,
             scope=scope,
@@ -157,7 +147,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._state_class: Any = create_model(
             "MemoryAgentState",
             __base__=(state_of(spec, PageState), FactState),
-            __cls_kwargs__=NO_SOURCE,
+            __cls_kwargs__=MADE,
             staged=(list[JSON], Field(default_factory=list)),
         )
         self._defaults: JSON = dict(self._state_class().__dict__)

@@ -109,7 +109,7 @@ _MANAGE = (
     "asks to forget it. Ids are keys of search_memory."
 )
 _NOTHING = "Nothing in memory fits."
-_OF_LANGCHAIN = frozenset({"self", "runtime", "config", "run_manager", "callbacks"})
+_OF_LANGCHAIN = frozenset({"self", "runtime", "config", "run_manager"})
 _MOST = 20  # memories that a search returns at most
 
 

@@ -33,7 +33,7 @@ NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "
 """Nodes of every agent; each mode is a node, too."""
 SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "turns"})
 """Sections of every agent's prompts; each page is a section, too."""
-NO_SOURCE: JSON = {"use_attribute_docstrings": False}
+MADE: JSON = {"use_attribute_docstrings": False}
 """For the class of a state that is made, not written: pydantic would search its callers' sources for docstrings."""
 
 
@@ -141,9 +141,9 @@ def declare(check: Callable[..., None], *about: Any) -> None:
         raise DeclarationError(str(error)) from error
 
 
-def as_tuple(listed: Any) -> Any:
+def listed(given: Any) -> Any:
     """Return what a list holds as a tuple. What is no list stays as it is, for a check to refuse."""
-    return tuple(listed) if isinstance(listed, Iterable) and not isinstance(listed, str) else listed
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else given
 
 
 def are_names(names: object) -> bool:
@@ -218,7 +218,7 @@ def state_of(spec: Spec, base: type[StateT]) -> type[StateT]:
     channels: dict[str, Any] = {name: (kind, Field(default_factory=spec.pages[name])) for name, kind in kinds}
     machine = Field(default="", description=TurnState.model_fields["machine"].description)
     channels["machine"] = (Annotated[str, Own(f"agent:{spec.name}")], machine)
-    state = create_model("AgentState", __base__=base, __module__=__name__, __cls_kwargs__=NO_SOURCE, **channels)
+    state = create_model("AgentState", __base__=base, __module__=__name__, __cls_kwargs__=MADE, **channels)
     state.MACHINE = f"agent:{spec.name}"
     state.SPEC, state.PAGES, state.BUFFER, state.SCOPE = spec, spec.pages, spec.buffer, spec.scope
     state.INTERVIEW = frozenset(page.__name__ for page in spec.interviewed.values())

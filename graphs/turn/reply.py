@@ -169,7 +169,7 @@ def secret_phrases(texts: Iterable[str]) -> set[Words]:
     for text in texts:
         # A reply may be split into pairs of characters from another one on.
         runs = ((run.start() + 1, run.end() - run.start()) for run in _RUN_OF_THEM.finditer(text))
-        for start, length in ((0, len(text)), *runs):  # of the text behind a run, the words that may follow its own
+        for start, length in ((0, 2 * len(text)), *runs):  # of the text behind a run, the words that may follow its own
             parts = islice(_WORD.finditer(text, start), length // 2 + RUN)
             words = [word for part in parts for word in _plain(part[0])]
             phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}

@@ -146,7 +146,7 @@ async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Re
     if name == assistant_name(old):
         raise InputError(f"It is called {name!r} already.")
     await note(request, "rename", to=name)
-    async with state.importing[request.scope[PERSON]], campaign.alone():  # two would wait for each other's campaign
+    async with state.importing[f"renaming {request.scope[PERSON]}"], campaign.alone():  # else two wait for each other
         async with _temporary() as directory:
             path = directory / "campaign.zip"
             await export_campaign(game, path)

@@ -17,7 +17,7 @@ _MARKDOWN.add_render_rule("heading_open", lambda *_: "<p><strong>")
 _MARKDOWN.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
 
 
-_STEPS = 50  # what waits is shown when it is at least this part of what may still change
+_SHORT, _STEPS = 2000, 50  # beyond so many characters that may still change, a piece waits to be a fiftieth of them
 
 
 @lru_cache(maxsize=1024)
@@ -38,12 +38,12 @@ class ComingText:
     def add(self, piece: str) -> tuple[int, Markup] | None:
         """Add a piece; return how many blocks stay as they are, and the HTML of all after them.
 
-        Two blocks stay open: the last may turn out to be part of the one before, such as "2" of a list's "2. …". What
-        adds less than a fiftieth to them waits for more: None.
+        Two blocks stay open: the last may turn out to be part of the one before, such as "2" of a list's "2. …". Where
+        they are long, what adds little waits for more: None.
         """
         self.text += piece
         self._new += piece
-        if len(self._new) * _STEPS < len(self._open):  # each time costs as much as all that is open
+        if len(self._new) * _STEPS < len(self._open) - _SHORT:  # each time costs as much as all that is open
             return None
         self._open, self._new = clean(self._open + self._new), ""
         done, html = self._done, to_html.__wrapped__(self._open)

@@ -76,7 +76,7 @@ class Fact(BaseModel):
     value: _Short = ""
     importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
     calendar_time: Annotated[_Short, Field(alias=CALENDAR_TIME)] = ""
-    real_time: Annotated[str, AfterValidator(lambda text: (not text or datetime.fromisoformat(text)) and text)] = ""
+    real_time: str = ""
     when: Annotated[list[_Day], Field(max_length=2)] = []
     day: Annotated[int, Field(ge=1)] | None = None
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
@@ -92,6 +92,11 @@ class Fact(BaseModel):
     @classmethod
     def _drop_unstorable(cls, fields: Any) -> Any:
         return storable(fields)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What it has in common with another one of the same sentence; see `identity_of`."""
+        return identity_of(self.record())
 
     @property
     def slot(self) -> str:

@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 
 from questbook.memory.facts.attributes import PERSON as PERSON
 from questbook.memory.facts.days import YEARS, find_calendar_day, find_days, only_day
-from questbook.memory.facts.fact import (
-    DEFAULT_IMPORTANCE,
-    KINDS,
-    MAX_FIELD,
-    MAX_KNOWERS,
-    MAX_TEXT,
-    NOT_ASKED,
-    Fact,
-    identity_of,
-)
+from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, NOT_ASKED, Fact
 from questbook.memory.text.words import content_stems, normalize
 from questbook.memory.timeline.records import CALENDAR_TIME
 from questbook.types import JSON
@@ -88,7 +79,7 @@ def read_facts(arguments: Any, now: datetime | None = None, *, day: int | None =
         fact = _read_fact(entry, odd, now, day)
         if fact is None:
             continue
-        identity = identity_of(fact.record())
+        identity = fact.identity
         if identity in identities:
             odd.add("A fact was sent twice in one answer")
             continue

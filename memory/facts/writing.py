@@ -191,7 +191,8 @@ def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
 def _with_days(fact: Fact, said: datetime) -> Fact:
     if fact.when or fact.day is not None:
         return fact
-    when = [fact.real_time[:10]] if fact.real_time else find_days(fact.text, said, in_slot=bool(fact.attribute))
+    day = read_time(fact.real_time)
+    when = [day.date().isoformat()] if day else find_days(fact.text, said, in_slot=bool(fact.attribute))
     return fact.model_copy(update={"when": when})
 
 
@@ -230,7 +231,7 @@ async def _turn_ops(
         validity.read_records(reads, namespace, own),
         propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
         find_hearsay(reads, namespace, facts, timeline),
-        validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own | corrected),
+        validity.find_holders(reads, namespace, slots, timeline=timeline, position=position, ignore=own),
     )
     if existing:
         missing = [draft for draft in drafts if draft.key not in existing]
@@ -240,6 +241,7 @@ async def _turn_ops(
         find_settled(reads, namespace, facts, about, similar, timeline),
         _valid_holders(reads, namespace, holding, timeline),
     )
+    holders = {slot: holder for slot, holder in holders.items() if holder.key not in corrected}
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
     settled = list[tuple[StoredFact, str, JSON]]()
     for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
@@ -248,6 +250,9 @@ async def _turn_ops(
         holder = holders.get(slot) or older
         if holder is not None and (last := validity.position_of(holder.value)).startswith(draft.value["at"]):
             draft = draft._replace(value=draft.value | {"at": f"{last}1"})  # of the same moment, as in an import: later
+        if holder is not None and (knowers := draft.value.get("known_by")) and is_same_fact(draft.value, holder.value):
+            knowers = sorted({*knowers, *(holder.value.get("known_by") or ())})  # it becomes known to more
+            draft = draft._replace(value=draft.value | {"known_by": knowers})
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         if draft.value.get("ends"):
@@ -317,7 +322,8 @@ def _outlives(old: JSON, new: JSON) -> bool:
     Else that one is no repetition: it renews it, or belongs to another project.
     """
     known, knows = old.get("known_by") or [], new.get("known_by") or []
-    if old.get("metadata") != new.get("metadata") or (known and not (knows and {*knows} <= {*known})):
+    others = not new.get("slot") and (old.get("metadata") or {}) != (new.get("metadata") or {})
+    if others or (known and not (knows and {*knows} <= {*known})):
         return False
     ends, renewed = (read_time(str(fact.get("expires") or "")) for fact in (old, new))
     return ends is None or (renewed is not None and renewed <= ends)

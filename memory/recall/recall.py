@@ -51,7 +51,7 @@ _ANCHORS = 8  # records that may tell of the event that a question names
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
 # Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
 _SPELT_ALIKE = 0.5
-_LONGEST_QUESTION = 2000  # characters of a text in which a time is looked for
+_LONGEST_QUESTION = 2000  # characters at the end of a text in which a time is looked for
 _KEPT = 256  # accesses; older ones have faded like their records
 _LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
@@ -98,7 +98,7 @@ class _Question(NamedTuple):
             return None
         heaviest = max(query.texts, key=lambda text: text.weight)
         text, present = heaviest.text, query.present
-        plain = " ".join(text[:_LONGEST_QUESTION].split())  # expressions take their time over long blanks
+        plain = " ".join(text.split())[-_LONGEST_QUESTION:]  # a question stands at the end; blanks take time
         time = read_asked_time(plain, present.now or datetime.now(UTC), day=present.day, session=present.session)
         speakers = frozenset(word for words in named_in(text, query.speakers).values() for word in words)
         names = find_names(text, speakers)

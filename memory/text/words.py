@@ -136,7 +136,7 @@ def _connection() -> sqlite3.Connection:
 
 _COMPARED = 4096  # texts whose words are kept for a while: each is compared with many others
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
-_MARK = re.compile(r"(?<!\w)[-+]\d+|\d+(?:[.,:/-]\d+)+|(?<=\w)[-+#*°%]+(?!\w)|[€$£¥\u2190-\u2bff\U0001f000-\U0001ffff]")
+_MARK = re.compile(r"(?<!\w)[-+](?=\d)|(?<!\d)\d++(?:[.,:/–-]\d++)+|(?<=\w)[-+#]++(?!\w)")
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
 _EMPTY = word_set(
     """
@@ -206,8 +206,10 @@ def numbers_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_COMPARED)
 def marks_in(text: str) -> tuple[str, ...]:
-    """Return what words do not tell apart: numbers with signs and points, "C++" and "C#", emoji; in their order."""
-    return tuple(_MARK.findall(text))
+    """Return what words do not tell apart: numbers of several parts, signs, as in "C++"; of no words, all."""
+    found = _MARK.findall(text.replace("−", "-"))
+    marks = tuple(re.sub(r"\D+", ".", mark) if mark[0].isdigit() else mark for mark in found)
+    return marks if any(map(str.isalnum, text)) else (text.strip(),)
 
 
 def is_negated(text: str) -> bool:

@@ -466,7 +466,7 @@ def _content(exchange: Said) -> JSON:
     content = storable({"text": exchange} if isinstance(exchange, str) else dict(exchange))
     if not content.get("text") and {"player", "reply"} <= content.keys():
         content["text"] = f"{content['player']}\n{content['reply']}"
-    if not isinstance(text := content.get("text"), str) or not text.strip():
+    if not isinstance(content.get("text"), str) or (isinstance(exchange, str) and not exchange.strip()):
         raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
     check_record(content)
     return {"kind": "exchange"} | content

@@ -76,15 +76,16 @@
   // A button of a panel, or the one in its place after a refresh.
   const again = (button) => (button.isConnected ? button : document.querySelector(button.role === "treeitem" ? '[role="treeitem"][tabindex="0"]' : `[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
   const refresh = async (name, target, isSameLine) => {
-    let answer, turn;
+    let answer, turn, tries = 0;
     do { // a turn that begins meanwhile is not in the answer
       turn = one("live");
       answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } }).catch(() => null);
-      if (!answer || answer.status === 429 || answer.status >= 500) { // nothing else asks again for what has happened
-        await new Promise((done) => setTimeout(done, 2000));
+      if ((!answer || answer.status === 429 || answer.status >= 500) && tries++ < 10) { // nothing else asks again
+        await new Promise((done) => setTimeout(done, 1000 * tries));
         answer = null;
       }
-    } while (!answer || (target === "story" && one("live") !== turn));
+    } while ((!answer && tries <= 10) || (target === "story" && one("live") !== turn));
+    if (!answer) return;
     const made = await answer.text();
     while (pressed) await pressed; // or what is clicked would be another when the button is let go
     if (!answer.ok || !one(target)) return;
