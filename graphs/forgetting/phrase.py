@@ -101,7 +101,10 @@ class Phrase:
         self._collections = frozenset[str]().union(*map(_collections, pages))
         self._labels = frozenset[str]().union(*(_collections(page) for page in pages if page.KEEPS_ENTRIES))
         self._rooms = {page.channel(): room for page in pages if (room := _room(page))}
-        self._texts = {page.channel(): _texts(page) for page in pages}
+        self._texts = defaultdict[str, set[str]](set)  # the fields of pages that take any text
+        for page in pages:
+            fields = page.model_fields.items()
+            self._texts[page.channel()] |= {field.alias or name for name, field in fields if field.annotation is str}
         self._is_given = False  # whether what is looked at lies in what a caller named
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
         self._label_mark = next(mark for mark in _LABEL_MARKS if not self._pattern.search(mark))
@@ -356,10 +359,6 @@ def _room(page: type[BaseModel]) -> int:
     """Return the characters that fit in every text of a page; 0: any number."""
     rules = [rule for field in page.model_fields.values() if field.annotation is str for rule in field.metadata]
     return min((rule.max_length for rule in rules if hasattr(rule, "max_length")), default=0)
-
-
-def _texts(page: type[Notebook]) -> set[str]:
-    return {field.alias or name for name, field in page.model_fields.items() if field.annotation is str}
 
 
 def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:

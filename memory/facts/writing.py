@@ -250,9 +250,7 @@ async def _turn_ops(
         holder = holders.get(slot) or older
         if holder is not None and (last := validity.position_of(holder.value)).startswith(draft.value["at"]):
             draft = draft._replace(value=draft.value | {"at": f"{last}1"})  # of the same moment, as in an import: later
-        if holder is not None and (knowers := draft.value.get("known_by")) and is_same_fact(draft.value, holder.value):
-            knowers = sorted({*knowers, *(holder.value.get("known_by") or ())})  # it becomes known to more
-            draft = draft._replace(value=draft.value | {"known_by": knowers})
+        draft = _known_to_more(draft, holder)
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         if draft.value.get("ends"):
@@ -281,6 +279,13 @@ async def _turn_ops(
     marks += await settle(store, namespace, settled)
     # Marks first: a later call skips a fact that exists, so its mark must exist by then.
     return [*marks, *writes]
+
+
+def _known_to_more(draft: FactDraft, holder: FactDraft | None) -> FactDraft:
+    knowers = draft.value.get("known_by")
+    if holder is None or not knowers or not is_same_fact(draft.value, holder.value):
+        return draft
+    return draft._replace(value=draft.value | {"known_by": sorted({*knowers, *(holder.value.get("known_by") or ())})})
 
 
 def _originals(

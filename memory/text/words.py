@@ -230,7 +230,7 @@ def essence(text: str) -> tuple[str, ...]:
     something else, however alike the two look.
     """
     words = split_words(text)
-    return (*([word for word in words if word not in _FILLER] or words or [text.strip()]), *marks_in(text))
+    return (*([word for word in words if word not in _FILLER] or words), *marks_in(text))
 
 
 def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:
