@@ -95,7 +95,7 @@ async def forget(
     that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
     `questbook.graphs.local` cuts words again by itself, and nobody waits.)
 
-    Store and checkpointer may be any; docs/forgetting.md says what stays in their files. What fails is told at the end.
+    Store and checkpointer may be any; docs/forgetting.md says what stays in their files. What fails is an error, last.
 
     Args:
         store: Of it, the namespaces of the campaign, of the user and of the user's characters.

@@ -170,7 +170,7 @@ class OpenCampaign:
             yield
             if not is_same_line:
                 self.live = None
-                self._updates.clear()  # what is forgotten is told nobody again
+                self._updates.clear()  # no stream sends words again that were forgotten
             self.memories, self.report, self.undo = None, None, None if self.undo is undo else self.undo
             await self._tell("pages", {"isSameLine": is_same_line})
 

@@ -51,7 +51,7 @@ async def get_all(store: BaseStore, gets: Sequence[GetOp]) -> list[Item | None]:
 
 
 def _as_set(store: BaseStore, reads: Sequence[_ReadT]) -> Sequence[_ReadT]:
-    """Leave times to live as they are if the store is set so, as its own methods do; `abatch` does what it is told."""
+    """Leave times to live as they are if the store is set so, as its own methods do; `abatch` does what reads say."""
     refreshes = (store.ttl_config or {}).get("refresh_on_read", True)
     return reads if refreshes else [read._replace(refresh_ttl=False) for read in reads]
 
