@@ -11,13 +11,13 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_demand, render_value
 from questbook.notebooks.errors import PatchError, SectionFullError
-from questbook.types import JSON
+from questbook.types import JSON, words_in
 
 DEFAULT_LIMIT = 2000  # characters of a section's value as rendered; the limit of MemGPT 0.3
 MAX_LIMIT = 100_000  # the highest limit that a section may have
 MAX_SECTIONS = 24
+_LONGEST_LABEL = 50
 
-_LABEL = re.compile(r"\w[\w ./-]{0,49}")
 # What no database or model accepts: controls other than tab and line feed, and lone surrogates.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -39,8 +39,9 @@ def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"a page has at most {MAX_SECTIONS} sections, got {len(sections)}")
     spellings: dict[str, str] = {}
     for label in sections:
-        if not _LABEL.fullmatch(label) or label != label.strip():
-            may_hold = "has at most 50 characters, and may hold blanks, dots, slashes and hyphens"
+        strange = {*label} - {*"".join(words_in(label)), *"_ ./-"}
+        if not re.match(r"\w", label) or strange or len(label) > _LONGEST_LABEL or label != label.strip():
+            may_hold = f"has at most {_LONGEST_LABEL} characters, and may hold blanks, dots, slashes and hyphens"
             raise ValueError(f"{label!r} is no label: it begins with a letter or digit, {may_hold}")
         if (other := spellings.setdefault(label.casefold(), label)) != label:
             raise ValueError(f"two sections cannot share a label: {other!r} and {label!r}")

@@ -19,6 +19,7 @@ from questbook.types import JSON
 
 _MAX_QUOTE = 60  # characters of a line that a message quotes
 _MAX_MATCHES = 8  # places that a message names
+_MOST_COUNTED = 100  # places of a text that are counted
 _NUMBERED = re.compile(r"^[ \t]*(?:line )?\d+[:|→][ \t]?", re.MULTILINE)
 
 
@@ -171,8 +172,12 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Seq
 
 
 def _find_all(text: str, wanted: str) -> list[int]:
-    """List the offsets of `wanted` in `text`, also where matches overlap."""
-    return [found.start() for found in re.finditer(f"(?={re.escape(wanted)})", text)] if wanted else []
+    """List the offsets of `wanted` in `text`, also where matches overlap; of very many the first ones."""
+    offsets, offset = list[int](), text.find(wanted) if wanted else -1
+    while offset >= 0 and len(offsets) <= _MOST_COUNTED:
+        offsets.append(offset)
+        offset = text.find(wanted, offset + 1)
+    return offsets
 
 
 def _find_once(value: str, wanted: str, argument: str) -> int:
@@ -189,8 +194,9 @@ def _find_once(value: str, wanted: str, argument: str) -> int:
     places = [(value.count("\n", 0, offset) + 1, offset) for offset in offsets[:_MAX_MATCHES]]
     shown = "; ".join(f"line {line}: {_context(value, offset, len(wanted))}" for line, offset in places)
     more = f"; and {len(offsets) - _MAX_MATCHES} more" if len(offsets) > _MAX_MATCHES else ""
+    times = f"more than {_MOST_COUNTED}" if len(offsets) > _MOST_COUNTED else len(offsets)
     send = "Send more of the text around it, so that only one place is meant."
-    raise EditError(f"{argument}: {_quote(wanted)} occurs {len(offsets)} times ({shown}{more}). {send}")
+    raise EditError(f"{argument}: {_quote(wanted)} occurs {times} times ({shown}{more}). {send}")
 
 
 def _nearest(value: str, wanted: str) -> str:

@@ -1,5 +1,6 @@
 """StateNotebook: where the story stands. The model is asked after every reply what changed."""
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
@@ -10,7 +11,7 @@ from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, eve
 from questbook.notebooks.errors import PatchError
 from questbook.notebooks.patch import Number, Whole
 from questbook.notebooks.schema import obvious
-from questbook.types import JSON
+from questbook.types import JSON, words_in
 
 _STATUS = {
     "open": {"active", "in progress", "ongoing", "started", "new", "current", "accepted"},
@@ -19,6 +20,7 @@ _STATUS = {
 }
 _ALIVE = {"alive": True, "living": True, "dead": False, "deceased": False, "killed": False, "slain": False}
 _MAX_FALLEN = 50
+_SIGN = re.compile(r"(?<!\w)[-+](?=\d)|(?<=\w)[+#]++(?!\w)")  # "Ring +1" is not "Ring -1", nor "C" "C++"
 
 
 def _status(value: object) -> object:
@@ -29,7 +31,7 @@ def _status(value: object) -> object:
 def _fold(text: str) -> str:
     """Return the form of a name or a fate in which different spellings are equal."""
     letters = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join("".join(c if c.isalnum() or c.isspace() else " " for c in letters).split()) or letters.strip()
+    return " ".join([*words_in(letters), *_SIGN.findall(letters)]) or letters.strip()
 
 
 Status = Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)]
@@ -121,6 +123,7 @@ class StateNotebook(Notebook):
             if isinstance(entries, Mapping):
                 spellings = {_fold(name): name for name in page[field]}
                 named = [(name, entry) for key, entry in entries.items() if (name := " ".join(str(key).split()))]
+                named.sort(key=lambda pair: bool(pair[1]))  # who spells a name anew deletes the old spelling
                 patch[field] = {spellings.setdefault(_fold(name), name): entry for name, entry in named}
         for person in patch["people"].values() if isinstance(patch.get("people"), Mapping) else ():
             if isinstance(person, dict) and (word := str(person.get("attitude")).strip(" .").casefold()) in _ALIVE:

@@ -1,7 +1,8 @@
-"""Types that every room shares, and what of them every database takes."""
+"""Types that every room shares, and what of them every database takes; words of any script."""
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -59,6 +60,11 @@ def clean_text(text: str) -> str:
     """Return a person's text without control characters; what separates words does so still."""
     kept = (c if c in "\n\t\r\x85" or c.isprintable() or ord(c) > 0x9F else " " * c.isspace() for c in text)
     return "".join(kept)
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text: letters and digits, with the marks that belong to them, as vowel signs of Hindi."""
+    return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text).split()
 
 
 def _without(value: Any) -> Any:

@@ -118,6 +118,18 @@ async def test_a_patch_that_does_not_fit_three_times_keeps_the_page_and_the_next
     assert desk.values["ticket"]["problem"] == "leaks"
 
 
+async def test_what_never_fits_does_not_keep_later_turns_from_being_noted():
+    desk = Desk(TicketNotebook)
+    for number in range(12):
+        told = say("", call("TicketNotebook", colour="red", problem=f"number {number}"))
+        await desk.say(f"It is number {number} of many. " * 100, update=[told] * 3)
+    assert desk.values["ticket"]["problem"] == "number 11"
+    assert any("It is number 11" in asked[-1].text for asked in desk.model.asked("update"))
+    assert desk.values["noted"]["ticket"] >= 6
+    assert len(desk.values["messages"]) < 14
+    assert any("what does not fit is left out" in notice for notice in desk.notices)
+
+
 async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up():
     desk = Desk(TicketNotebook)
     wrong = say("", call("TicketNotebook", problem="leaks"), call("CallbackNotebook", day="Monday"))

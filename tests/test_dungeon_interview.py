@@ -131,6 +131,15 @@ async def test_a_refused_note_that_is_answered_in_words_is_not_asked_again(game)
     assert "could be noted" in game.values["notices"][-1]["text"]
 
 
+async def test_a_model_that_fails_while_it_mends_a_note_takes_back_nothing_that_was_said_and_noted(game):
+    told = say("Hello, Mira! And what do you do?", call("CharacterNotebook", name="Mira", level="high"))
+    await game.play("I'm Mira.", interview=[told, ConnectionError("the line is down")])
+    assert game.reply == "Hello, Mira! And what do you do?"
+    assert game.values["character"]["name"] == "Mira"
+    assert "Not all that you said could be noted" in game.values["notices"][-1]["text"]
+    assert "the line is down" in game.values["notices"][-1]["detail"]
+
+
 async def test_an_ancestry_that_a_person_changed_by_hand_stays(game):
     await game.play(
         "I want to be a dwarf!", interview=say("And your name?", call("CharacterNotebook", ancestry="dwarf"))

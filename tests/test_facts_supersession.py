@@ -47,6 +47,14 @@ def test_a_section_that_tells_what_has_ended_is_found(section, outdated):
     )
 
 
+@pytest.mark.parametrize(("one", "other"), [("मीना", "मोना"), ("สิน", "สีน"), ("Meena", "Mona")])
+async def test_a_fact_ends_none_of_somebody_whose_name_a_vowel_sign_tells_apart(store, one, other):
+    for number, (name, place) in enumerate([(one, "Oslo"), (other, "Rome"), (one, "Bergen")], 1):
+        fact = {"text": f"{name} lives in {place}.", "subject": name, "attribute": "home", "value": place}
+        written = await note_facts(store, FACTS, [fact], timeline=[("a", number)])
+        assert written.superseded == (["a-1-fact-0"] if number == 3 else [])
+
+
 async def test_what_has_ended_is_found_with_what_holds_now_on_its_timeline_alone(store):
     said = {"said_at": "2026-05-03T10:00:00+00:00"}
     await note_facts(store, FACTS, [OSLO, user("The user has a cat.")], timeline=[("a", 1)])

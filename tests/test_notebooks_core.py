@@ -97,6 +97,12 @@ def test_two_sections_cannot_share_a_label_and_labels_are_plain():
     assert CoreNotebook.of({"work/plans": "one slash is like any other letter"}).labels == ["work/plans"]
 
 
+def test_a_label_may_be_of_any_script():
+    assert CoreNotebook.of({"मीना": "a", "ข้อมูล": "b", "Größe_2": "c"}).labels == ["मीना", "ข้อมูล", "Größe_2"]
+    with pytest.raises(PatchError, match="label"):
+        CoreNotebook.of({"\u0940a": "begins with a mark"})
+
+
 def test_a_field_that_does_not_fit_is_named_and_the_page_is_not_changed():
     page = CoreNotebook()
     for patch, path in (
@@ -194,6 +200,11 @@ def test_replace_and_remove_take_text_that_occurs_once():
     assert value(done("remove", content=" Ann")) == "Name:\nLikes tea\nLikes rain"
     assert value(done("remove", CoreNotebook.of({"human": "one"}), content="one")) == ""
     assert [value(done("rethink", new_content=new)) for new in ("Ann; tea.", "")] == ["Ann; tea.", ""]
+
+
+def test_of_very_many_places_the_first_hundred_are_counted():
+    long = CoreNotebook.of({"human": {"value": "a" * 90_000, "limit": 100_000}})
+    assert "occurs more than 100 times" in refused("remove", long, content="a" * 20_000)
 
 
 def test_text_that_is_absent_is_an_error_that_shows_the_nearest():

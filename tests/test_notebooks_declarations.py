@@ -114,6 +114,14 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"REQUIRED": ("surname",)}, ".REQUIRED: there is no field 'surname'; there are version, name"),
         ({"CHANGING": ("moods",)}, ".CHANGING: there is no field 'moods'"),
         ({"WORDS": {"moods": "temper"}}, ".WORDS: there is no field 'moods'"),
+        (
+            {"__annotations__": {"name": str, "render": str}, "render": ""},
+            ".render: every page has something of this name already",
+        ),
+        (
+            {"__annotations__": {"name": str, "fullness": str}, "fullness": ""},
+            ".fullness: every page has something of this name",
+        ),
         ({"name": ...}, ".name: a page starts empty, so every field needs a default"),
         ({"__annotations__": {"name": dict[str, Leaf]}, "name": {}}, ": the type of a field contains itself"),
     ],

@@ -23,6 +23,27 @@ def test_one_item_changes_without_the_rest_and_keeps_its_spelling(page):
     assert page.apply({"people": {"goran": {"attitude": "warm"}}}).page.people["Goran"].role == "innkeeper"
 
 
+@pytest.mark.parametrize("gone", [None, 0])
+def test_who_spells_a_name_anew_and_deletes_the_old_spelling_loses_nothing(page, gone):
+    after = page.apply(
+        {"inventory": {"ROPE": 2, "rope": gone}, "people": {"GORAN": {"attitude": "warm"}, "goran": None}}
+    )
+    assert after.page.inventory == {"Rope": 2, "torch": 3}
+    assert after.page.people["Goran"].attitude == "warm"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Ring +1", "Ring -1"), ("C", "C++"), ("मीना", "मोना"), ("สิน", "สีน"), ("ปา", "ป้า")],
+    ids=["signs", "language", "Hindi", "Thai vowels", "Thai tones"],
+)
+def test_names_that_a_sign_or_a_mark_tells_apart_are_two(one, other):
+    page = StateNotebook().apply({"inventory": {one: 1}, "people": {one: {"alive": False, "fate": "fell"}}}).page
+    after = page.apply({"inventory": {other: 2}, "people": {other: {"role": "guard"}}}).page
+    assert after.inventory == {one: 1, other: 2}
+    assert (after.people[one].alive, after.people[other].alive) == (False, True)
+
+
 @pytest.mark.parametrize(("hp", "becomes"), [(99, 10), (-4, 0), (10, 10), (0, 0)])
 def test_hit_points_stay_between_zero_and_the_maximum(page, hp, becomes):
     change = page.apply({"condition": {"hp": hp}}, by_model=True)

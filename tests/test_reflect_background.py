@@ -4,11 +4,17 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from desk import AgentModel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from reflecting import DEBT, INSIGHT, ask, conclude, insights, tell
+from scripted import call, say
 
+from questbook.graphs.agent import build_agent
 from questbook.graphs.reflect import background
 from questbook.graphs.reflect.background import process_queue
 
+ONE = {"configurable": {"thread_id": "one"}}
 IN_BACKGROUND = {"reflection_importance": 6, "reflection": "background"}
 
 
@@ -65,6 +71,21 @@ async def test_one_run_of_a_thread_works_at_a_time_and_the_next_turn_knows_that_
         await tell(game, "I wait.")
         assert (notices(game), game.values["unreflected"]) == ("", 0)
     assert len(game.model.asked("question")) == 1
+
+
+async def test_of_two_agents_on_one_thread_each_does_its_own_work():
+    one = {"text": "Ann has a cat.", "subject": "Ann", "kind": "trait"}
+    fact = say("", call("Facts", facts=[one]))
+    store, asked = InMemoryStore(), []
+    async with process_queue(20):
+        for name in ("desk", "sales"):
+            model = AgentModel()
+            model.queue("facts", fact)
+            app = build_agent([], facts=True, name=name, model=model).compile(store=store, checkpointer=InMemorySaver())
+            context = {"user": "ann", "noting": "background"}
+            await app.ainvoke({"messages": [("user", "I have a cat.")]}, ONE, context=context, durability="sync")
+            asked.append(model)
+    assert [len(model.asked("facts")) for model in asked] == [1, 1]
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["model", "run"])

@@ -206,6 +206,17 @@ async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_note
     assert len(await stored(mira)) == 1, "a fact that is handed over again is no second one"
 
 
+async def test_what_never_fits_does_not_keep_later_turns_from_being_noted(new_mira):
+    game = await new_mira(buffer_tokens=200)
+    wrong = say("", call("StateNotebook", gold=7, clock={"day": "dusk"}))
+    for number in range(2, 9):
+        game.model.queue("quest", say(f"The road goes on to mile {number}. " * 5))
+        await game.play("I walk.", update=[wrong] * 3)
+    assert turns_asked(game)[-1][-1] >= 7
+    assert game.values["noted_through"] >= 4
+    assert any("what does not fit is left out" in text for text in texts(game))
+
+
 async def test_of_turns_that_are_too_long_together_the_oldest_is_noted_and_in_short_and_the_rest_stays_due(new_mira):
     game = await new_mira(buffer_tokens=200)
     game.model.queue("quest", *[say("The road goes on and on. " * 150)] * 2)

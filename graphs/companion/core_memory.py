@@ -79,7 +79,8 @@ async def edit_by_hand(graph: Graph, config: RunnableConfig, context: Settings, 
     except EditError as error:
         if section and section.read_only:
             alone = "tools and commands leave it alone. A patch of the state changes it, as in Studio."
-            raise EditError(f"Section {args['label']!r} is read-only: {alone}") from error
+            shared = "it is shared, and an assistant for which it is not read-only changes it."
+            raise EditError(f"Section {args['label']!r} is read-only: {shared if section.shared else alone}") from error
         if error.__cause__ is None:
             raise
         # The cause says what is wrong; the error itself repeats the page, for a model that has to try again.

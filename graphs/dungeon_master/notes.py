@@ -14,7 +14,16 @@ from questbook.graphs.dungeon_master.quest import recall_plan
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.told_rolls import ToldRolls
 from questbook.graphs.turn.node import give_way
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, catching_up, take_notes
+from questbook.graphs.turn.notes import (
+    CATCH_UP,
+    GIVEN_UP,
+    IN_SHORT,
+    Notes,
+    OfOldest,
+    ask_of_oldest,
+    catching_up,
+    take_notes,
+)
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.state import Notice, Turn, failure_notice, notice
 from questbook.graphs.turn.turn import turns_to_note
@@ -96,9 +105,9 @@ def _read_notes(
     arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
-        through = state.noted_through
+        through = state.noted_through if is_all else last
         missed = "Not all of this turn was noted" if arguments or page != state.quest else _NOT_UPDATED
-        remarks.append((f"{missed}; {CATCH_UP}.", " ".join(notes.problems)))
+        remarks.append((f"{missed}; {CATCH_UP if is_all else GIVEN_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
         update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), state.recalled or [])

@@ -109,7 +109,10 @@ async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[Any])
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
     The notices of the last run, in whose thread nobody looks, are shown here, once.
     """
-    whose = start["thread"] or runtime.context.campaign_namespace(FACTS)
+    whose = (
+        *runtime.context.campaign_namespace(FACTS),
+        start["thread"],
+    )  # agents of one thread have facts of their own
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{whose}"))
     async with queue_of(runtime) as queue:
         update: JSON = {}

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
+from questbook.graphs.errors import ModelError
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import ask_fitted, guard_notices, guard_of
 from questbook.graphs.turn.scope import SettingsT
@@ -60,7 +61,13 @@ async def interview(
         guard, tools = guard_of(state, prompt, runtime.context), [page.tool(), *done_tools]
         mends = spoke or page.complete  # this round only mends a note: the person has had an answer, or gets another
         tags = [TAG_NOSTREAM] if mends else []
-        fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
+        try:
+            fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
+        except ModelError as error:
+            if not mends:
+                raise
+            problems = [*problems, str(error)]
+            break  # what was said and noted before stays
         reply, window = fitted.message, fitted.window or window
         notices += [*fitted.notices, *guard_notices(guard, runtime.context, turn, node)]
         if mends:

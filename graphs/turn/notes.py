@@ -30,6 +30,7 @@ _RETRIES = 2  # times that the model is asked again for what did not fit; for te
 _SIDE = 1000  # characters that are left of either side of a text that is too long for the window
 IN_SHORT = "A turn was too long for the model that takes notes: it got the beginning and the end of it."
 CATCH_UP = "the next turn will catch up"  # what becomes of a turn that could not be noted
+GIVEN_UP = "what does not fit is left out, so that later turns can be noted"  # and if too many wait for it
 KNOWN_TOKENS = 240  # tokens that the known attributes may cost, in a conversation of any length
 _SHORT = 200  # characters of an answer in which a word such as "no" is enough to say that nothing changed
 _SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)

@@ -15,11 +15,14 @@ from functools import cache, lru_cache
 from typing import TypeVar
 
 from questbook.memory.errors import StoreConfigError
+from questbook.types import words_in
 
 _Text = TypeVar("_Text")
 
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that are written without spaces are indexed as pairs of characters.
+_MARKED = re.compile(r"[\u0590-\u1cff\ua800-\uabff\U00011000-\U00011fff]")  # scripts whose words have vowel signs
+_SPELLS = {7, 9, *range(84, 133)}  # combining classes of the marks that make another word, as tones of Thai; no accents
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 _MOST_WORDS = 64  # of one query
@@ -164,12 +167,19 @@ def fold_case(text: str) -> str:
     small = text.casefold()
     if small.isascii():
         return small
-    return "".join(c for c in unicodedata.normalize("NFKD", small) if not unicodedata.combining(c))
+    marks = ((c, unicodedata.combining(c)) for c in unicodedata.normalize("NFKD", small))
+    return "".join(c for c, combining in marks if not combining or combining in _SPELLS)
+
+
+def whole_words(text: str) -> list[str]:
+    """Split text as `split_words`, but vowel signs belong to their words, as in Hindi; the word index splits there."""
+    return words_in(text.lower()) if _MARKED.search(text) else split_words(text)
 
 
 def plain_words(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
-    words = split_words(text) if text.isascii() else _WORD.findall(fold_case(text))
+    folded = text if text.isascii() else fold_case(text)
+    words = whole_words(folded) if folded.isascii() or _MARKED.search(folded) else _WORD.findall(folded)
     return words if _NUMBERS.keys().isdisjoint(words) else [_NUMBERS.get(word, word) for word in words]
 
 
@@ -229,7 +239,7 @@ def essence(text: str) -> tuple[str, ...]:
     Texts with one essence are duplicates. Nothing else is: a text with another name, number, pronoun or "not" says
     something else, however alike the two look.
     """
-    words = split_words(text)
+    words = whole_words(text)
     return (*([word for word in words if word not in _FILLER] or words), *marks_in(text))
 
 
