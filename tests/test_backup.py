@@ -143,6 +143,9 @@ async def test_what_would_lose_something_is_refused_and_nothing_is_changed(tmp_p
     back_up(home, copy)
     with pytest.raises(HomeError, match=r"is not empty\. Name a new directory"):
         back_up(home, copy)
+    with pytest.raises(HomeError, match=r"is in the data directory .*Name a directory outside"):
+        back_up(home, home.path / "saved")
+    assert not (home.path / "saved").exists()
     with pytest.raises(HomeError, match=r"checkpoints\.db is there\. Move it away"):
         restore(home, copy)
     with pytest.raises(HomeError, match=r"Cannot restore .*begun-at"):

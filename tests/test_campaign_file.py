@@ -150,6 +150,13 @@ async def test_a_campaign_that_has_begun_is_not_overwritten(exported, tmp_path):
             await export_campaign(game, path)
 
 
+@pytest.mark.parametrize("command", ["export", "import"])
+@pytest.mark.parametrize("more", [("copies",), ("--character", "Oda"), ("--shared",)])
+def test_what_says_nothing_of_a_campaigns_file_is_refused(tmp_path, command, more):
+    run = start(tmp_path / "home", command, "isle.zip", *more)
+    assert (run.returncode, b"a campaign is one file. Leave DIR and other options out." in run.stderr) == (2, True)
+
+
 async def test_a_damaged_file_is_refused_and_nothing_is_written(exported, tmp_path):
     path, *_ = exported
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(tmp_path / "bad.zip", "w") as bad:

@@ -20,8 +20,8 @@ from questbook.graphs.dungeon_master.retract import retract
 from questbook.graphs.local.doctor import mend, problem_of
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.local.game import open_game
-from questbook.graphs.local.home import CampaignBusyError
 from questbook.graphs.local.homes import home_at
+from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.terminal.homes import doctor
 from questbook.memory.store.database_file import list_keys
 
@@ -59,6 +59,18 @@ def memories(home):
 def lose(home, name):
     for file in home.path.glob(f"{name}*"):
         file.unlink()
+
+
+def damage_newest(home, campaign, turns_back=0):
+    """Damage the values of a campaign's newest checkpoint, or of all until so many turns before."""
+    thread = thread_id_of("adventurer", campaign)
+    with sqlite3.connect(home.checkpoints) as database:
+        rows = database.execute("SELECT checkpoint_id, metadata FROM checkpoints WHERE thread_id = ?", (thread,))
+        by_age = sorted(name for name, _ in rows)
+        wrong = by_age[-1:] if not turns_back else by_age[len(by_age) // 4 : len(by_age) // 2 + 1]
+        for name in wrong:
+            change = "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?"
+            database.execute(change, (b"x\x9crubbish", name))
 
 
 async def test_a_sound_home_says_nothing(home, capsys):
@@ -223,6 +235,40 @@ async def test_damage_is_said_before_anything_is_compared_or_mended(home, name, 
     assert file.read_bytes() == pages
 
 
+async def test_where_both_files_are_gone_it_says_so_and_makes_none(home, capsys):
+    home.path.mkdir(exist_ok=True)
+    assert not await doctor(CONTEXT, Namespace(mend=True))
+    assert capsys.readouterr().out == f"{home.checkpoints} is missing.\n{home.memory} is missing.\n"
+    assert not home.checkpoints.exists(), "restore puts a copy there"
+
+
+async def test_a_campaign_that_is_open_or_unreadable_keeps_it_from_no_other_one(home, capsys):
+    for name in ("a", "b", "c"):
+        await play(home, *WORDS[:2], context=CONTEXT.model_copy(update={"campaign": name}))
+    damage_newest(home, "a")
+    lose(home, "memory.db")
+    with hold_campaign(home, "adventurer", "b"):
+        assert not await doctor(CONTEXT, Namespace(mend=True))
+    said = capsys.readouterr().out
+    assert "Campaign 'b': Campaign 'b' is open in another terminal" in said
+    assert "Campaign 'c': Turns written to memory again" in said
+
+
+async def test_a_checkpoint_that_cannot_be_read_is_said_in_a_sentence_and_its_campaign_can_be_forgotten(home, capsys):
+    await play(home, *WORDS)
+    damage_newest(home, "isle", turns_back=2)
+    start(home.path, "play", "--campaign", "isle", words="/undo 2\n/quest\n")
+    run = start(home.path, "play", "--campaign", "isle", words="/undo 2\n/go 2\n/sheet\n")
+    told = (run.stdout + run.stderr).decode()
+    assert (run.returncode, told.count("cannot be read: "), "Traceback" in told) == (0, 2, False)
+    assert "Mira" in told, "the game goes on"
+    damage_newest(home, "isle")
+    run = start(home.path, "forget", "--campaign", "isle", "--yes")
+    assert (run.returncode, b"Forgotten: " in run.stdout) == (0, True)
+    with sqlite3.connect(home.checkpoints) as database:
+        assert database.execute("SELECT count(*) FROM checkpoints").fetchone() == (0,)
+
+
 @pytest.mark.slow
 def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
     words = "\n".join(WORDS[:3]) + "\n"
@@ -322,5 +368,8 @@ async def test_companions_are_examined_too_and_other_users_are_not(home, capsys)
     said = capsys.readouterr().out
     assert f"{home.checkpoints} is missing." in said
     assert [f"Campaign '{name}': The checkpoints" in said for name in ("isle", "companion:Ada")] == [True, True]
-    with hold_campaign(home, "adventurer", "isle"), pytest.raises(CampaignBusyError, match="open in another terminal"):
-        await doctor(CONTEXT, Namespace(mend=True))
+    with hold_campaign(home, "adventurer", "isle"):
+        assert not await doctor(CONTEXT, Namespace(mend=True))
+    said = capsys.readouterr().out
+    assert "Campaign 'isle': Campaign 'isle' is open in another terminal" in said
+    assert "Campaign 'companion:Ada': It goes on from what memory knows." in said

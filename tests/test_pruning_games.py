@@ -214,7 +214,7 @@ def test_an_age_that_cannot_be_is_refused(home):
 
 
 def flags(**named):
-    default = {"keep_turns": 50, "older_than": None, "campaign": None, "dry_run": False, "yes": True}
+    default = {"keep_turns": 50, "older_than": None, "campaign": None, "user": None, "dry_run": False, "yes": True}
     return Namespace(**{**default, **named})
 
 
@@ -257,6 +257,8 @@ async def test_pruning_is_shown_asked_for_done_and_then_there_is_nothing_to_do(t
     before = count(two_games)
     assert await prune_games(ISLE, flags())
     assert capsys.readouterr().out == f"Nothing to prune. Kept: {sum(before)} checkpoints.\n"
+    assert await prune_games(ISLE, flags(keep_turns=10**15))
+    assert "Nothing to prune." in capsys.readouterr().out, "at once"
     assert await prune_games(ISLE, flags(keep_turns=1, older_than=1))
     assert "Nothing to prune." in capsys.readouterr().out, "all turns are younger than a day"
     assert await prune_games(ISLE, flags(keep_turns=1, dry_run=True))
@@ -284,8 +286,11 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
     assert await prune_games(ISLE, flags(keep_turns=1, campaign="isle"))
     isle, reef = count(two_games)
     assert (isle < before[0], reef) == (True, before[1])
-    assert await prune_games(ISLE.model_copy(update={"campaign": "none"}), flags(keep_turns=1, campaign="none"))
-    assert "Nothing to prune. Kept: 0 checkpoints." in capsys.readouterr().out
+    with pytest.raises(SettingsError, match="There is no campaign 'none' of 'ann'"):
+        await prune_games(ISLE.model_copy(update={"campaign": "none"}), flags(keep_turns=1, campaign="none"))
+    assert await prune_games(ISLE.model_copy(update={"user": "bob"}), flags(keep_turns=1, user="bob"))
+    assert capsys.readouterr().out.endswith("Nothing to prune. Kept: 0 checkpoints.\n"), "bob has none"
+    assert count(two_games) == [isle, reef]
     with hold_campaign(two_games, "ann", "reef"):
         await prune_games(ISLE, flags(keep_turns=1))
         assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")

@@ -268,7 +268,7 @@ def test_what_names_words_to_forget_or_is_private_is_not_in_the_prompt_history(t
     FileHome(tmp_path).prompt_history.parent.mkdir(exist_ok=True)
     with create_app_session(output=DummyOutput()):
         history = Keyboard(FileHome(tmp_path), {})._session.history
-    for typed in (line, "/why pennies"):
+    for typed in (line, line.upper().replace("PENNIES", "pennies"), "/why pennies"):
         history.store_string(typed)
     assert FileHome(tmp_path).prompt_history.read_text("utf-8").count("pennies") == 1
 
@@ -820,8 +820,11 @@ async def test_what_is_wrong_with_the_data_is_said_at_the_start_and_a_person_get
     free = []
     monkeypatch.setattr(loop, "problem_of", problem_of)
     monkeypatch.setattr(Screen, "blank", lambda _: free.append("one"))
-    assert await typed("I'm Mira.", "/edit", "  ") == [
-        *WELCOME, "memory.db is missing.", "And what else?", "Your message was not changed.", GOODBYE,
+    assert await typed("I'm Mira.", "/edit", "  ", "/edit", "/undo\tx", "/edit /go") == [
+        *WELCOME, "memory.db is missing.", "And what else?", "Your message was not changed.",
+        "Your message was not changed.", "/undo takes a number of turns, got x.",
+        "Your message was not changed.",
+        "/go NAME goes to the end of a line, a branch or a turn; /branches shows them.", GOODBYE,
     ]  # fmt: skip
     assert free == ["one"]
 
@@ -914,7 +917,7 @@ async def test_a_person_types_into_a_line_that_may_hold_words_and_sees_no_echo_w
         with suppress(ZeroDivisionError), keyboard.silenced():
             silent = termios.tcgetattr(screen)
             raise ZeroDivisionError
-        assert (before[3] & termios.ECHO, silent[3]) == (termios.ECHO, before[3] & ~termios.ECHO)
+        assert (before[3] & termios.ECHO, silent[3]) == (termios.ECHO, before[3] & ~termios.ECHO | termios.NOFLSH)
         assert termios.tcgetattr(screen) == before, "also if the reply fails"
 
 

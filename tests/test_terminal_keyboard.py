@@ -77,6 +77,31 @@ def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
     again.leave()
 
 
+def test_what_was_typed_ahead_stays_when_ctrl_c_stops_a_reply(home):
+    terminal = FakeTerminal.scripted(home, TELL)
+    terminal.enter("hello")
+    terminal.expect("three")
+    terminal.send("wait a bit")
+    time.sleep(0.3)
+    terminal.send("\x03")
+    terminal.expect("Stopped.")
+    terminal.expect("wait a bit")
+    terminal.send("\x15/quit\r")
+    assert terminal.close() == 0
+
+
+def test_ctrl_c_at_a_question_of_a_command_is_a_no_at_once(home):
+    terminal = FakeTerminal.play(home, "--seed", "1")
+    for words in ("I'm Mira, a halfling rogue who grew up on the docks and wants her sister back", "look around"):
+        terminal.enter(words)
+    terminal.leave()
+    asked = FakeTerminal.play(home, "--keep-turns", "1", door="prune")
+    asked.expect("Type yes: ")
+    asked.send("\x03")
+    asked.expect("Nothing was deleted.", 15)
+    assert asked.close() == 2
+
+
 def test_a_failing_model_costs_one_line_and_a_hopeless_one_ends_the_game(home):
     script = "model.queue('interview', ModelError('The model is busy.'), say('Here.'), FatalModelError('No key.'))"
     terminal = FakeTerminal.scripted(home, script, NO_COLOR="1")

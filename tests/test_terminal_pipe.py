@@ -268,7 +268,7 @@ def taken(monkeypatch):
          {"kind": "ltm", "directory": "x", "character": "Rin", "shared": True}, {"user": "ann"}),
         ("import a.zip --campaign isle", "bring", {"kind": "a.zip", "directory": None, "shared": False},
          {"campaign": "isle"}),
-        ("export csv", "send", {"kind": "csv", "directory": "bot_csv_outputs", "character": None, "shared": False}, {}),
+        ("export csv", "send", {"kind": "csv", "directory": None, "character": None, "shared": False}, {}),
         ("export a.zip --campaign isle --user ann", "send", {"kind": "a.zip"}, {"campaign": "isle", "user": "ann"}),
         ("memories list", "memories", LISTED | {"assistant": None, "campaign": None, "agent": None}, {}),
         ("memories list --kind k --thread t --since d --until e --team z", "memories",

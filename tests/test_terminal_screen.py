@@ -330,7 +330,7 @@ def test_pieces_of_replies_and_rolls_stand_apart_in_a_plain_turn(capsys):
         reply.show(event)
     reply.close()
     out, err = capsys.readouterr()
-    assert out == "You \ncreep.\nOn.\n[dice] = 3\n\nAnd.\n\n"
+    assert out == "You \ncreep.\n\nOn.\n[dice] = 3\n\nAnd.\n\n"
     assert err == "Noted. /quest shows all of it.\n"
     Screen(live=False).reply().close()
     assert capsys.readouterr().out == "", "of nothing nothing is shown"
@@ -409,6 +409,19 @@ def test_a_terminal_that_can_draw_nothing_gets_plain_replies_in_colour_or_not(mo
     assert isinstance(reply, LiveReply)
     reply.close()
     assert Screen(live=False).console.no_color
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 99])
+def test_a_plain_reply_is_the_same_however_it_is_cut(size, capsys):
+    text = "\n\nFirst.\n\nSecond.\n\n```\na\n\n\nb\n```\n"
+    reply = PlainReply(Screen(live=False))
+    for start in range(0, len(text), size):
+        reply.show(ReplyPiece(text[start : start + size], "one"))
+    reply.show(DiceRoll({"text": "1d20 = 7"}))
+    for piece in ("\n", "\n", "Third."):
+        reply.show(ReplyPiece(piece, "one"))
+    reply.close()
+    assert capsys.readouterr().out == f"{text.strip()}\n[dice] 1d20 = 7\nThird.\n\n"
 
 
 @pytest.mark.parametrize(("width", "story"), [(200, 100), (80, 76), (30, 26), (22, 20)])

@@ -418,6 +418,7 @@ class Lines:
         ("main", ("main", ""), "“main” and here agree"), ("2 main#1", ("2", "main#1"), "turn 2 and “main#1” agree"),
         ("'the low road' main", ("the low road", "main"), "“the low road” and “main” agree"),
         ("the low road", ("the low road", ""), "“the low road” and here agree"),
+        ("low road", ("low road", ""), "“low road” and here agree"), ("a b", ("a", "b"), "“a” and “b” agree"),
         ("the low road 2", ("the low road", "2"), "“the low road” and turn 2 agree"),
         ("quiet road the low road", ("quiet road", "the low road"), "agree"),
         ("the low road#1 quiet road", ("the low road#1", "quiet road"), "agree"),

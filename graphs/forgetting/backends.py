@@ -15,7 +15,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from questbook.graphs.errors import ForgettingError
+from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Cutting, Erasure
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.memory.store.any_store import StoreBehind
@@ -69,7 +69,10 @@ async def delete_threads(saver: BaseCheckpointSaver[Any], threads: Iterable[str]
     """Delete every checkpoint of threads; return how many there were. ForgettingError: the checkpointer cannot."""
     count, names = 0, sorted(set(threads))
     for thread in names:
-        count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
+        try:
+            count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
+        except UnreadableError:
+            count += 1
         try:
             await saver.adelete_thread(thread)
         except NotImplementedError as error:

@@ -8,7 +8,7 @@ again, so that no deleted byte stays in a file. If a run is stopped, the next on
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -19,6 +19,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
+from questbook.graphs.errors import UnreadableError
 from questbook.graphs.forgetting.backends import compact, delete_threads, erasure_of
 from questbook.graphs.forgetting.erasure import Erasure, own_thread
 from questbook.graphs.forgetting.phrase import Phrase
@@ -291,7 +292,10 @@ class Forgetting:
         name the thread that it was copied from. Metadata say who has resumed a run.
         """
         if thread not in self._others:
-            saved = await self._read_checkpoint(thread)
+            try:
+                saved = await self._read_checkpoint(thread)
+            except UnreadableError:  # a thread whose owner nobody knows stays
+                return True
             values = saved.checkpoint["channel_values"] if saved else {}
             owner = values.get("thread_owner")
             users = {owner} if owner else users_in(saved.metadata, values) if saved else frozenset()
@@ -303,8 +307,9 @@ class Forgetting:
         """Return what the user said in the campaign, as records and the threads' last states have it."""
         texts = {str(item.value.get("player", "")) async for item in items_under(self.store, self._space())}
         for thread in await self.threads():
-            messages = (await self._values(thread)).get("messages", [])
-            texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
+            with suppress(UnreadableError):
+                messages = (await self._values(thread)).get("messages", [])
+                texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
         return texts
 
     async def _remove(self, campaigns: Sequence[str], spaces: Sequence[tuple[str, ...]], done: str) -> Removal:

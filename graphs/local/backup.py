@@ -18,6 +18,8 @@ _SINCE = "begun-at"  # beside the copies: when they were begun, ISO 8601
 def back_up(home: FileHome, directory: Path) -> None:
     """Copy both databases of a data directory into a new or empty directory; games may be played meanwhile."""
     begun = datetime.now(UTC)
+    if home.path.resolve() in (place := directory.resolve(), *place.parents):
+        raise HomeError(f"{directory} is in the data directory {home.path}. Name a directory outside of it.")
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(directory.iterdir()):

@@ -23,7 +23,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
-from questbook.graphs.errors import InputError, QuestbookError
+from questbook.graphs.errors import InputError, QuestbookError, UnreadableError
 from questbook.graphs.local import checkpoint_tables as tables
 from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in_parts, kind_of_rest
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
@@ -248,6 +248,13 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
 
     def _opened(self, saved: Saved, config: RunnableConfig | None = None) -> base.CheckpointTuple:
         """Return a checkpoint as LangGraph has it, under the config that named it, or one that names its row."""
+        try:
+            return self._decoded(saved, config)
+        except (ValueError, KeyError, TypeError, EOFError) as error:
+            name = f"Checkpoint {saved.id} of thread {saved.place[0]}"
+            raise UnreadableError(f"{name} cannot be read: {error!s:.120}") from error
+
+    def _decoded(self, saved: Saved, config: RunnableConfig | None) -> base.CheckpointTuple:
         if saved.blobs and len(saved.values) != len(json.loads(saved.blobs)):
             raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
         checkpoint = self.serde.loads_typed((kind_of_rest(saved.type) if saved.blobs else saved.type, saved.checkpoint))

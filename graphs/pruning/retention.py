@@ -114,9 +114,10 @@ def kept_turns(
     for tip in tips:
         start = starts.get(tip)
         for _ in range(keep_turns):
-            if start is not None:
-                turns.add(start)
-                start = before[start]
+            if start is None:
+                break
+            turns.add(start)
+            start = before[start]
     if since is not None:
         # Of an id that says no time, nothing is known.
         turns |= {start for checkpoint, start in starts.items() if (time_of(checkpoint) or since) >= since}

@@ -60,8 +60,8 @@ class Tables(ABC):
             saved: CheckpointTuple | None = await self._saver.aget_tuple(where)
             return saved
         except _DAMAGED as error:
-            name = checkpoint or "its newest one"
-            raise UnreadableError(f"Checkpoint {name} of thread {thread} cannot be read: {error!s:.120}") from error
+            name = f"Checkpoint {checkpoint}" if checkpoint else "The newest checkpoint"
+            raise UnreadableError(f"{name} of thread {thread} cannot be read: {error!s:.120}") from error
 
     async def threads(self) -> list[str]:
         """Return the ids of all threads."""

@@ -265,7 +265,7 @@ def _files(commands: _Commands) -> list[_Parser]:
     short = "write what characters remember to files"
     export = _command(commands, "export", "terminal.import_export:send", short, does)
     _add(export, "kind csv|FILE.zip", "characters as CSV; or a campaign, whole, as one file")
-    _add(export, "directory DIR", "default: %(default)s", nargs="?", default="bot_csv_outputs")
+    _add(export, "directory DIR", "default: bot_csv_outputs", nargs="?")
     _add(export, "--character NAME", "only this one's")
     _add([bring, export], "--campaign NAME", "of a campaign's file: which one, or its new name")
     return [bring, export]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import SettingsError, UnreadableError
 from questbook.graphs.forgetting.backends import erasure_of
 from questbook.graphs.forgetting.replay import forget_again
 from questbook.graphs.forgetting.suppression import VARIABLE, SuppressionList
@@ -128,9 +128,15 @@ async def doctor(context: Settings, flags: argparse.Namespace) -> bool:
     if damage and "damaged" in damage[-1]:
         say(_CAUSE)
         return False
+    if damage and not (await home.size() or await home.has_begun()):
+        return False  # nothing is there, and to look for campaigns would make a file
     campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
-        is_sound &= await _examine(settings, home, machine, mend=flags.mend)
+        try:
+            is_sound &= await _examine(settings, home, machine, mend=flags.mend)
+        except (CampaignBusyError, UnreadableError) as error:
+            say(f"Campaign {one_line(settings.campaign, 60)!r}: {error}")
+            is_sound = False
     count = number_of(len(campaigns), "campaign")
     say(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)})." if is_sound else _CAUSE)
     if hint := await minilm_hint(home, context.embeddings):
@@ -185,10 +191,13 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         erasure = erasure_of(saver)
         campaigns = await erasure.threads_of(context.user) if erasure else {}
         if flags.campaign is None:
-            threads = [thread for thread, _ in await saver.newest_of_threads()]
+            threads = [*campaigns] if flags.user else [thread for thread, _ in await saver.newest_of_threads()]
         else:
-            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
-            threads = threads or [thread_id_of(context.user, context.campaign)]
+            own = thread_id_of(context.user, context.campaign)
+            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign] or [own]
+            if own not in campaigns and threads == [own] and await saver.first(own) is None:
+                of_user = f"{one_line(context.campaign, 60)!r} of {one_line(context.user, 60)!r}"
+                raise SettingsError(f"There is no campaign {of_user}. In `questbook play`, /campaigns lists them.")
         limits: dict[str, Any] = {"keep_turns": flags.keep_turns, "older_than": older_than}
         done = await prune_threads(saver, threads=threads, dry_run=True, **limits)
         would = f"{_amount(done)} would go. Kept: {done.kept:,}."

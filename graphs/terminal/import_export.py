@@ -27,8 +27,10 @@ _WIDTH = 300
 async def send(context: Context, flags: argparse.Namespace) -> bool:
     """Do `questbook export`; return whether there was anything."""
     if not flags.kind.lower().endswith(".zip"):
+        flags.directory = flags.directory or "bot_csv_outputs"
         _check_kind(flags, "csv")
         return await _export_csv(context, flags)
+    _check_alone(flags)
     async with open_game(context, holds=True) as game:
         done = await export_campaign(game, Path(flags.kind))
     records = f"{done.records:,} memories and other records"
@@ -41,6 +43,7 @@ async def bring(context: Context, flags: argparse.Namespace) -> bool:
     if not flags.kind.lower().endswith(".zip"):
         _check_kind(flags, "ltm")
         return await _import_ltm(context, flags)
+    _check_alone(flags)
     if not flags.campaign:
         contents = await asyncio.to_thread(contents_of, Path(flags.kind))
         context = context.model_copy(update={"campaign": contents.campaign})
@@ -54,6 +57,11 @@ def _check_kind(flags: argparse.Namespace, kind: str) -> None:
     if flags.kind != kind or flags.directory is None:
         expected = f"expected {kind} and a directory, or a file FILE.zip"
         raise SettingsError(f"{flags.command}: got {flags.kind!r}; {expected}.")
+
+
+def _check_alone(flags: argparse.Namespace) -> None:
+    if flags.directory or flags.character or flags.shared:
+        raise SettingsError(f"{flags.command} {flags.kind}: a campaign is one file. Leave DIR and other options out.")
 
 
 async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:

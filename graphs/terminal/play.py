@@ -78,7 +78,7 @@ class Keyboard(Pipe):
         class TypedHistory(FileHistory):
             def store_string(self, string: str) -> None:
                 # The arrow keys still have it until the program ends. `/forget WORDS` would keep the words.
-                if not off_record(string) and string.split()[:1] != ["/forget"]:
+                if not off_record(string) and string.lower().split()[:1] != ["/forget"]:
                     super().store_string(clean(string))  # a lone surrogate cannot be written
 
         path = home.prompt_history
@@ -108,7 +108,8 @@ class Keyboard(Pipe):
             yield
             return
         before = termios.tcgetattr(sys.stdin)
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, [*before[:3], before[3] & ~termios.ECHO, *before[4:]])
+        quiet = before[3] & ~termios.ECHO | termios.NOFLSH  # the second: Ctrl-C does not take what was typed ahead
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, [*before[:3], quiet, *before[4:]])
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """Everything that the terminal shows: in colour for a person, plain for a program."""
 
-import asyncio
 import os
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,13 @@ async def ask(lines: Sequence[str], question: str = "Forget it for ever?") -> bo
     """Show lines on what will be gone for ever, and ask for a yes; return whether it came."""
     print(*lines, sep="\n")  # noqa: T201
     print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
-    answer = await asyncio.to_thread(sys.stdin.readline)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        answer = sys.stdin.readline()  # here: a thread that reads could not be ended by Ctrl-C
+    except KeyboardInterrupt:
+        answer = ""
+    finally:
+        signal.signal(signal.SIGINT, handler)
     if not answer.endswith("\n"):
         print()  # noqa: T201
     return is_yes(answer)
@@ -155,6 +161,7 @@ class PlainReply:
         self._screen, self._has_text = screen, False
         self._message: str | None = None
         self._open = False  # the last line has text and no end yet
+        self._begins = True  # nothing was shown since the message began, or since dice or a notice
 
     def show(self, event: Event) -> None:
         """Show what happened."""
@@ -162,10 +169,10 @@ class PlainReply:
             if event.message != self._message and self._has_text:
                 self._end_line()
                 _write("\n")
-            self._message = event.message
-            if text := clean(event.text) if self._open else clean(event.text).lstrip("\n"):
+            self._begins, self._message = self._begins or event.message != self._message, event.message
+            if text := clean(event.text).lstrip("\n") if self._begins else clean(event.text):
                 _write(text)
-                self._open, self._has_text = not text.endswith("\n"), True
+                self._open, self._has_text, self._begins = not text.endswith("\n"), True, False
         elif isinstance(event, DiceRoll):
             self._end_line()
             _write(f"[dice] {dice_line(event.roll)}\n")
@@ -185,6 +192,7 @@ class PlainReply:
         if self._open:
             _write("\n")
             self._open = False
+        self._begins = True
 
 
 class LiveReply:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from questbook.graphs.errors import ForgettingError, HistoryError, InputError
+from questbook.graphs.errors import ForgettingError, HistoryError, InputError, UnreadableError
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
 from questbook.graphs.interface.text import one_line, plain
 from questbook.graphs.local.game import Game
@@ -106,10 +106,10 @@ _MOST_CAMPAIGNS = 50  # that are listed unless all are asked for
 
 async def run_command(terminal: Terminal, line: str) -> Outcome:
     """Do what a line that begins with "/" asks for; return what follows."""
-    name, _, rest = line.strip().partition(" ")
+    name, *rest = line.split(None, 1)
     commands = terminal.partner.commands
     if (command := commands.get(name.lower())) is not None:
-        return await outcome_of(terminal, command.run(terminal, rest.strip()))
+        return await outcome_of(terminal, command.run(terminal, "".join(rest).strip()))
     near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "/help lists them."
     terminal.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
@@ -120,7 +120,7 @@ async def outcome_of(terminal: Terminal, command: Awaitable[Outcome]) -> Outcome
     """Return what follows a command, or an answer to its question; what it refuses to do is shown."""
     try:
         return await command
-    except (HistoryError, ForgettingError, InputError) as error:
+    except (HistoryError, ForgettingError, InputError, UnreadableError) as error:
         terminal.screen.complain(str(error))
         return None
 

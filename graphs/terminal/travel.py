@@ -12,7 +12,7 @@ from questbook.graphs.interface.text import number_of, one_line, plain, quote
 from questbook.graphs.local.game import open_game
 from questbook.graphs.terminal.pages import difference_rows
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal
+from questbook.graphs.terminal.slash_commands import Ask, Command, Outcome, Play, Terminal, run_command
 from questbook.memory.timeline.timeline import Segment
 
 # The history comes with the graph, which the first prompt does not wait for: imported where they are used.
@@ -62,9 +62,10 @@ async def _edit(terminal: Terminal, rest: str) -> Outcome:
 
 
 async def _replace_message(terminal: Terminal, words: str) -> Outcome:
-    if not words:
+    if not words or words.startswith("/"):
         terminal.screen.say("Your message was not changed.")
-    elif not terminal.is_too_long(words):
+        return await run_command(terminal, words) if words else None
+    if not terminal.is_too_long(words):
         terminal.screen.answer(f"Turn {(await _position(terminal)).turn} again, with your new words.")
         return Play(terminal.game.edit(words))
     return None
@@ -146,12 +147,13 @@ async def _one_or_two_names(history: "History", text: str) -> tuple[str, str] | 
         words = shlex.split(text)
     except ValueError:  # a lone quote or apostrophe
         words = text.split()
-    if len(words) <= 2:
-        return (words[0], words[1] if len(words) == 2 else "") if words else None
+    if len(words) < 2:
+        return (words[0], "") if words else None
     turns = await history.turns()
     names = {*await history.line_names(), *(turn.line for turn in turns), *branch_names(turns).values()}
     pairs = ((" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(len(words), 0, -1))
-    return next((pair for pair in pairs if all(not name or name in names or name.isdecimal() for name in pair)), None)
+    known = (pair for pair in pairs if all(not name or name in names or name.isdecimal() for name in pair))
+    return next(known, (words[0], words[1]) if len(words) == 2 else None)
 
 
 def draw_tree(
