@@ -18,9 +18,11 @@ ends a turn, what waits for a person and what a person edits is on the disk when
 
 import json
 import sqlite3
+import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -42,24 +44,8 @@ _COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
 _READ = f"SELECT {_COLUMNS} FROM checkpoints"  # noqa: S608
 _NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
 _NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_METADATA = "CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END"
-# The primary key leads from thread to thread; no other checkpoint than the last of each is looked at.
-_LASTS = f"""
-WITH RECURSIVE threads (thread) AS (
-    SELECT MIN(thread_id) FROM checkpoints
-    UNION ALL
-    SELECT (SELECT MIN(thread_id) FROM checkpoints WHERE thread_id > thread) FROM threads WHERE thread IS NOT NULL
-), lasts (thread, last) AS (
-    SELECT thread, (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = thread AND checkpoint_ns = '')
-    FROM threads
-)
-SELECT thread, {_METADATA} FROM lasts
-JOIN checkpoints ON thread_id = thread AND checkpoint_ns = '' AND checkpoint_id = last ORDER BY last DESC
-"""  # noqa: S608
-_FIRST = f"""
-SELECT checkpoint_id, {_METADATA}
-FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1
-"""  # noqa: S608
+_SQL: JSON = tomllib.loads(files("questbook.graphs.local").joinpath("checkpoints.toml").read_text("utf-8"))
+_LASTS, _FIRST = (_SQL[name].replace("{METADATA}", _SQL["METADATA"]) for name in ("LASTS", "FIRST"))
 _VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
 _WRITES = pending_writes_sql(has_task_path=True)
 _PUT = f"INSERT OR REPLACE INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
@@ -72,15 +58,6 @@ _LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs)
 _SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED} {_PLACE} AND checkpoint_id = ?)"  # noqa: S608
 _DELETE_UNLISTED = f"""DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))
 AND id NOT IN ({_LISTED} {_PLACE})"""  # noqa: S608
-_BYTES = """WITH own AS (SELECT * FROM checkpoints WHERE thread_id IN (SELECT value FROM json_each(?)))
-SELECT TOTAL(LENGTH(checkpoint) + LENGTH(metadata)) FROM own UNION ALL
-SELECT TOTAL(LENGTH(value)) FROM checkpoint_blobs WHERE id IN (SELECT json_each.value FROM own, json_each(own.blobs))"""
-_SHOW = """UPDATE checkpoints SET thread_id = ?,
-metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"""
-_NOT_HIDDEN = """SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints
-WHERE thread_id = ? AND json_extract(CAST(metadata AS TEXT), '$.hidden') IS NULL"""
-_OF_RUNS = """SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints
-WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"""
 _HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
 _LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
@@ -217,7 +194,7 @@ def delete_thread(database: sqlite3.Connection, thread: str) -> None:
 
 def bytes_of(database: sqlite3.Connection, threads: Sequence[str]) -> int:
     """Return how many bytes the checkpoints of some threads have, with the values that they list."""
-    return int(sum(size for (size,) in database.execute(_BYTES, (json.dumps(threads),))))
+    return int(sum(size for (size,) in database.execute(_SQL["BYTES"], (json.dumps(threads),))))
 
 
 def hidden(metadata: JSON) -> JSON:
@@ -231,8 +208,8 @@ def show_threads(database: sqlite3.Connection, names: Mapping[str, str]) -> None
     What another caller has written under the id of a hidden thread, which can be computed, is deleted.
     """
     for name, own in names.items():
-        delete(database, sorted(database.execute(_NOT_HIDDEN, (name,))))
-        database.execute(_SHOW, (own, name))
+        delete(database, sorted(database.execute(_SQL["NOT_HIDDEN"], (name,))))
+        database.execute(_SQL["SHOW"], (own, name))
         database.execute("UPDATE writes SET thread_id = ? WHERE thread_id = ?", (own, name))
 
 
@@ -243,7 +220,7 @@ def has_forgetting(database: sqlite3.Connection, thread: str) -> bool:
 
 def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return thread, namespace and id of the checkpoints that runs wrote, sorted."""
-    return sorted(database.execute(_OF_RUNS, (json.dumps([str(run) for run in runs]),)))
+    return sorted(database.execute(_SQL["OF_RUNS"], (json.dumps([str(run) for run in runs]),)))
 
 
 def compressing_serializer() -> SerializerProtocol:

@@ -7,9 +7,11 @@ blobs of a channel of their own, by digest, in the same thread and namespace. Ev
 import asyncio
 import json
 import math
+import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import blake2b
+from importlib.resources import files
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -33,71 +35,11 @@ LISTED = "listed"  # type of a blob of digests
 _DIGEST_BYTES = 12
 _PAGE = 64  # checkpoints that are read at once
 _SHORT = 100  # characters of a text that is written with each checkpoint, not once by itself
-TABLES = (
-    """CREATE INDEX IF NOT EXISTS questbook_of_user ON checkpoints ((coalesce(metadata->>'user', '')), thread_id)
-    WHERE checkpoint_ns = ''""",
-    """CREATE INDEX IF NOT EXISTS questbook_of_run ON checkpoints ((metadata->>'run_id'))
-    WHERE metadata->>'run_id' IS NOT NULL""",
-)
-"""Statements that add to LangGraph's tables what is looked up here; they may be repeated."""
-_SELECT = SELECT_SQL.replace(
-    ") as pending_writes",
-    f""") as pending_writes, (
-        select array_agg(array[part.version::bytea, part.type::bytea, part.blob])
-        from checkpoint_blobs list, jsonb_array_elements_text(
-            case when list.type = '{LISTED}' then convert_from(list.blob, 'UTF8')::jsonb else '[]' end) digest,
-            checkpoint_blobs part
-        where list.thread_id = checkpoints.thread_id and list.checkpoint_ns = checkpoints.checkpoint_ns
-            and list.channel = '{MESSAGES}' and list.version = checkpoint -> 'channel_versions' ->> '{MESSAGES}'
-            and part.thread_id = checkpoints.thread_id and part.checkpoint_ns = checkpoints.checkpoint_ns
-            and part.channel = '{PART}' and part.version = digest
-    ) as parts""",  # noqa: S608 (only names of ours)
-)
-_PUT = """
-WITH {held}blobs AS (
-    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %s, %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bytea[])
-    ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
-)
-INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
-VALUES (%s, %s, %s, %s, %s, %s)
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
-DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
-"""
-_PUT_WRITES = """
-INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob)
-SELECT %s, %s, %s, %s, %s, * FROM unnest(%s::int[], %s::text[], %s::text[], %s::bytea[])
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO """
-_AGAIN = "UPDATE SET channel = EXCLUDED.channel, type = EXCLUDED.type, blob = EXCLUDED.blob"
-_OF_USER = "checkpoint_ns = '' AND coalesce(metadata->>'user', '') = %s"
-# From thread to thread, not through all checkpoints of a user.
-_LASTS = f"""
-WITH RECURSIVE threads (thread) AS (
-    (SELECT thread_id FROM checkpoints WHERE {_OF_USER} ORDER BY thread_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT thread_id FROM checkpoints WHERE {_OF_USER} AND thread_id > thread ORDER BY thread_id LIMIT 1)
-    FROM threads WHERE thread IS NOT NULL
-)
-SELECT last.thread_id, last.metadata, last.checkpoint_id FROM threads, LATERAL (
-    SELECT thread_id, metadata, checkpoint_id FROM checkpoints
-    WHERE thread_id = thread AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1
-) AS last
-"""  # noqa: S608
-_ALL = """SELECT DISTINCT ON (thread_id) thread_id, metadata, checkpoint_id FROM checkpoints WHERE checkpoint_ns = ''
-ORDER BY thread_id, checkpoint_id DESC"""
-_FIRST = """SELECT checkpoint_id, metadata FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = ''
-ORDER BY checkpoint_id LIMIT 1"""
-_NEWEST = "SELECT max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = %s AND checkpoint_ns = %s"
-_OF_RUN = """SELECT max(checkpoint_id) AS id FROM checkpoints
-WHERE thread_id = %s AND checkpoint_ns = %s AND metadata->>'run_id' = %s"""
-_OF_RUNS = "SELECT thread_id, checkpoint_id FROM checkpoints WHERE metadata->>'run_id' = ANY(%s)"
-_DELETE_CHOSEN = "DELETE FROM {} WHERE (thread_id, checkpoint_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
-_SHOW = (
-    "DELETE FROM checkpoints WHERE thread_id = %(name)s AND metadata->'hidden' IS NULL",
-    "UPDATE checkpoints SET thread_id = %(own)s, metadata = metadata->'hidden' WHERE thread_id = %(name)s",
-    "UPDATE checkpoint_blobs SET thread_id = %(own)s WHERE thread_id = %(name)s",
-    "UPDATE checkpoint_writes SET thread_id = %(own)s WHERE thread_id = %(name)s",
-)
+SQL: JSON = tomllib.loads(files("questbook.graphs.local").joinpath("postgres.toml").read_text("utf-8"))
+"""Statements, also those of `PostgresHome`; "TABLES" add to LangGraph's tables what is looked up here."""
+_PARTS = SQL["PARTS"].format(LISTED=LISTED, MESSAGES=MESSAGES, PART=PART)
+_SELECT = SELECT_SQL.replace(") as pending_writes", _PARTS)
+_LASTS = SQL["LASTS"].replace("{OF_USER}", SQL["OF_USER"])
 
 
 def without_tables(name: str) -> str:
@@ -145,7 +87,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             return None
         newest = saved.checkpoint["id"]
         if base.get_checkpoint_id(config):
-            newest = (await self._row(_NEWEST, *place))["id"] or newest
+            newest = (await self._row(SQL["NEWEST"], *place))["id"] or newest
         keep_ids_after(newest)
         return saved
 
@@ -208,7 +150,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         named = "".join(f"held{number} AS ({statement}), " for number, (statement, *_) in enumerate(held))
         before = [value for _, each, _ in held for value in each]
         try:  # all in one statement, so that all or nothing is saved
-            await self.rows(_PUT.format(held=named), *before, *place, *columns, *row)
+            await self.rows(SQL["PUT"].format(held=named), *before, *place, *columns, *row)
             saved = True
         finally:
             for *_, is_saved in held:
@@ -227,13 +169,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         await self.check_thread(place[0])
         encoded = enumerate((channel, *self.serde.dumps_typed(value)) for channel, value in writes)
         columns = zip(*((base.WRITES_IDX_MAP.get(row[0], at), *row) for at, row in encoded), strict=True)
-        does = _AGAIN if all(channel in base.WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
+        does = SQL["AGAIN"] if all(channel in base.WRITES_IDX_MAP for channel, _ in writes) else "NOTHING"
         task = (*place, str(config["configurable"]["checkpoint_id"]), task_id, task_path)
         while task in self._held:  # what a task wrote first counts
             async with self.lock:
                 await asyncio.sleep(0)
         is_saved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._held[task] = held = _PUT_WRITES + does, (*task, *map(list, columns)), is_saved
+        self._held[task] = held = SQL["PUT_WRITES"] + does, (*task, *map(list, columns)), is_saved
         try:
             async with self.lock:  # LangGraph asks for the checkpoint when the one before is saved,
                 pass
@@ -257,7 +199,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them, as `Checkpointer` does."""
-        rows, caller = await self.rows(_OF_RUNS, [str(run) for run in run_ids]), self.caller()
+        rows, caller = await self.rows(SQL["OF_RUNS"], [str(run) for run in run_ids]), self.caller()
         if caller is not None:
             threads = {row["thread_id"] for row in rows}
             owners = {name: (await self._began(name) or {}).get(OWNER, caller) for name in threads}
@@ -265,11 +207,11 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         pairs = [row["thread_id"] for row in rows], [row["checkpoint_id"] for row in rows]
         async with self._cursor() as cursor, cursor.connection.transaction():
             for table in ("checkpoint_writes", "checkpoints"):
-                await cursor.execute(_DELETE_CHOSEN.format(table), pairs)
+                await cursor.execute(SQL["DELETE_CHOSEN"].format(table), pairs)
 
     async def newest_of_threads(self, user: str | None = None) -> list[tuple[str, JSON]]:  # noqa: D102
         if user is None:
-            rows = await self.rows(_ALL)
+            rows = await self.rows(SQL["ALL"])
         else:  # a run in Studio names no user in its metadata
             rows = [row for name in dict.fromkeys((user, "")) for row in await self.rows(_LASTS, name, name)]
         by_thread = {row["thread_id"]: row for row in rows}
@@ -277,13 +219,13 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         return [(str(row["thread_id"]), row["metadata"]) for row in newest]
 
     async def first(self, thread: str) -> tuple[str, JSON] | None:  # noqa: D102
-        rows = await self.rows(_FIRST, thread)
+        rows = await self.rows(SQL["FIRST"], thread)
         return (str(rows[0]["checkpoint_id"]), rows[0]["metadata"]) if rows else None
 
     async def show_threads(self, names: Mapping[str, str]) -> None:  # noqa: D102
         async with self._cursor() as cursor, cursor.connection.transaction():
             for name, own in names.items():
-                for statement in _SHOW:
+                for statement in SQL["SHOW"]:
                     await cursor.execute(statement, {"name": name, "own": own})
 
     async def _began(self, thread: str) -> JSON | None:
@@ -291,8 +233,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         return first and first[1]
 
     async def _refuse_repeated(self, place: tuple[str, str], parent: str, run: str) -> None:
-        last = (await self._row(_OF_RUN, *place, run))["id"]
-        if not last or parent == (await self._row(_NEWEST, *place))["id"]:
+        last = (await self._row(SQL["OF_RUN"], *place, run))["id"]
+        if not last or parent == (await self._row(SQL["NEWEST"], *place))["id"]:
             return
         saved = await super().aget_tuple(config_of(place, last))
         if saved and not is_unfinished(saved.checkpoint):

@@ -28,7 +28,7 @@ from questbook.graphs.identity.sessions import TableSessions
 from questbook.graphs.local.checkpoint_tables import compressing_serializer
 from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
-from questbook.graphs.local.postgres_checkpointer import TABLES, PostgresCheckpointer, explained, without_tables
+from questbook.graphs.local.postgres_checkpointer import SQL, PostgresCheckpointer, explained, without_tables
 from questbook.graphs.local.sharing import shared
 from questbook.graphs.turn.run_guard import SessionLocks, held_here, locks_of, session_options
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
@@ -49,20 +49,6 @@ _SETTINGS = "SET jit = off; SET work_mem = '32MB'"
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 _MIGRATING = "SELECT pg_try_advisory_lock(hashtextextended('questbook migrate', 0)) AS done"
-_SIZE = """SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0) AS size
-FROM unnest(ARRAY['checkpoints', 'checkpoint_blobs', 'checkpoint_writes']) AS name"""
-_SIZE_OF = """
-WITH own AS (SELECT unnest(%s::text[]) AS thread),
-items AS (SELECT prefix, key, pg_column_size(store.*) AS size FROM store WHERE prefix = %s OR prefix LIKE %s),
-sizes AS (
-    SELECT size FROM items
-    UNION ALL SELECT pg_column_size(v.*) FROM store_vectors v JOIN items USING (prefix, key)
-    UNION ALL SELECT pg_column_size(c.*) FROM checkpoints c JOIN own ON thread = thread_id
-    UNION ALL SELECT pg_column_size(b.*) FROM checkpoint_blobs b JOIN own ON thread = thread_id
-    UNION ALL SELECT pg_column_size(w.*) FROM checkpoint_writes w JOIN own ON thread = thread_id
-)
-SELECT coalesce(sum(size), 0) AS size FROM sizes
-"""
 _DIMS = "SELECT atttypmod AS n FROM pg_attribute WHERE attrelid = 'store_vectors'::regclass AND attname = 'embedding'"
 _WAIT = 0.1  # seconds between two tries for a lock
 _ANSWERS = 2.0  # seconds in which a database that can be used answers a probe
@@ -189,11 +175,11 @@ class PostgresHome:
 
     async def size(self) -> int:
         """Return the bytes of the tables and indexes of checkpoints."""
-        return int((await self._rows(_SIZE))[0]["size"])
+        return int((await self._rows(SQL["SIZE"]))[0]["size"])
 
     async def size_of(self, user: str, threads: Sequence[str]) -> int:  # noqa: D102
         label = escape_label(user)
-        return int((await self._rows(_SIZE_OF, list(threads), label, f"{_literal(label)}.%"))[0]["size"])
+        return int((await self._rows(SQL["SIZE_OF"], list(threads), label, f"{_literal(label)}.%"))[0]["size"])
 
     def sessions(self) -> "PostgresSessions":  # noqa: D102
         return PostgresSessions(self)
@@ -226,7 +212,7 @@ class PostgresHome:
                 self._check_embedder(meta.get("embedder", ""), index)
                 await super(PostgresCheckpointer, PostgresCheckpointer(connection)).setup()
                 await postgres_store.HybridPostgresStore(connection, index=index).setup()
-                for statement in (SESSIONS, *TABLES, *postgres_store.TABLES):
+                for statement in (SESSIONS, *SQL["TABLES"], *postgres_store.TABLES):
                     await connection.execute(statement)
                 if (dims := (await _first(connection, _DIMS))["n"]) != index["dims"]:
                     problem = f"Its table store_vectors takes {dims} dimensions, and {_describe(index)} cannot use it"

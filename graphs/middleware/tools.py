@@ -5,9 +5,11 @@ the channel `staged`, and `write_staged` writes it after the turn, on the turn's
 an update is a new record and a judgement that the old one holds no more.
 """
 
+import tomllib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
+from importlib.resources import files
 from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain.tools import ToolRuntime
@@ -98,16 +100,7 @@ Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[PageState, 
 """Reads the agent's state and its run as Questbook's own agents have them."""
 Key = Annotated[str, BeforeValidator(lambda key: "" if key is None else str(key))]  # or a turn, as a number
 
-_SEARCH = (
-    "Search long-term memory for what was said or noted in earlier conversations, and in this one. Returns one memory "
-    'a line, each with its key, which is the id that manage_memory takes. "…" stands for words left out: to read all '
-    "of a memory, send its key, or the turn that its line names, as `key` in place of a query; a long one has pages."
-)
-_MANAGE = (
-    "Change long-term memory. action 'create' keeps `content`, one sentence that can be understood by itself; 'update' "
-    "puts `content` in the place of the memory `id`; 'end' says that the memory `id` holds no more, as when the person "
-    "asks to forget it. Ids are keys of search_memory."
-)
+TEXTS: JSON = tomllib.loads(files("questbook.graphs.middleware").joinpath("prompts.toml").read_text("utf-8"))
 _NOTHING = "Nothing in memory fits."
 _OF_LANGCHAIN = frozenset({"self", "runtime", "config", "run_manager"})
 _MOST = 20  # memories that a search returns at most
@@ -149,7 +142,10 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         done = f"Kept as {name}." if action not in ENDINGS else f"{id} holds no more."
         return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
 
-    return [_tool(search_memory, _SEARCH, "search_memory"), _tool(manage_memory, _MANAGE, "manage_memory")]
+    return [
+        _tool(search_memory, TEXTS["SEARCH"], "search_memory"),
+        _tool(manage_memory, TEXTS["MANAGE"], "manage_memory"),
+    ]
 
 
 def page_tool(page: type[Notebook], read: Read) -> BaseTool:

@@ -5,21 +5,18 @@ A question may ask for an order of events, a summary or advice. A message may te
 """
 
 import re
+import tomllib
+from importlib.resources import files
 
 from questbook.memory.text.passages import Span
 
 _LONGEST = 2_000  # characters of a question or a sentence that are read
 _MOST_SENTENCES = 6  # of a message, at each end; what lies between them is mostly pasted
 
-_ORDER = re.compile(
-    r"\b(?:in order(?! to)|in (?:which|what|the right) order|the order(?= in| of| that| I)|order in which|chronolog\w+"
-    r"|sequence of|timeline of|reihenfolge|der reihe nach|nacheinander|zeitlich\w* ablauf)\b",
-    re.I,
-)
-_SUMMARY = re.compile(
-    r"(?i)\b(?:summar\w+|overview|recap|sum (?:it |this |that |all |everything )*up|in a nutshell"
-    r"|zusammenfass\w*|zusammengefasst|fass\w*\b[^.?!]{0,60}\bzusammen|überblick|übersicht)\b"
-)
+_LISTS = tomllib.loads(files("questbook.memory.recall").joinpath("intents.toml").read_text("utf-8"))
+_WORDS = {name: "|".join(expressions) for name, expressions in _LISTS.items()}
+_ORDER = re.compile(rf"\b(?:{_WORDS['order']})\b", re.I)
+_SUMMARY = re.compile(rf"(?i)\b(?:{_WORDS['summary']})\b")
 _ADVICE = re.compile(
     r"(?i)\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how"
     r"|give me (?:some )?(?:tips|advice|ideas))|(?:should|can|could|do|would) I\b|do you think|(?:suggest"
@@ -39,36 +36,11 @@ _LEAD = (
     r"^\W*(?:(?:please|also|and|but|so|oh|okay|ok|hey|hi|just|by the way|btw|p\.?s\.?|one (?:more )?thing|(?:my|one"
     r"|new) rule|remember|note|bitte|und|aber|also|ach|übrigens|noch was|hinweis)\b\W*){0,3}"
 )
-# What one tells an assistant to do; an English imperative looks like any other form of its verb.
-_DO = (
-    r"(?:please|answer|reply|respond|write|use|call|address|speak|talk|be|keep|give|show|tell|ask|make|put|add|include"
-    r"|leave|skip|avoid|stop|start|begin|end|convert|translate|explain|format|list|mention|suggest|recommend|remind"
-    r"|refer|treat|assume|check|cite|quote|don['’]?t|do not|let|stick|send|say|sign|follow|provide|describe|limit|round"
-    r"|spell|name|warn|summari[sz]e|highlight|focus|ensure|only|always|never|you (?:should|must|can|may|need|have))\b"
-)
-_TU = (
-    r"(?:bitte|antworte|schreibe?|nenne?|sage?|gib|zeige?|verwende|nutze|benutze|nimm|schlage?|frage?|erkläre?|rechne"
-    r"|sprich|rede|mache?|lasse?|vermeide|höre?|halte|fasse?|übersetze|denke?|achte|erinnere?|sei|duze?|sieze?|rufe?"
-    r"|füge?|beginne?|fange?|empfiehl|erwähne?|formuliere?|formatiere?|stelle?|bestätige?|warne?|zitiere?|kürze?|runde"
-    r"|beschreibe?|liefere?|ergänze?|verzichte|bleibe?|prüfe?|nur|keine?|du (?:sollst|sollt?est|musst|darfst"
-    r"|kannst))\b(?! (?:ich|er|wir|man)\b)"
-)
-_EVER = (
-    r"(?:always|never|at all times|(?:every|each) time|from (?:now|here) on|going forward|in (?:the )?future|whenever)"
-)
-_IMMER = (
-    r"(?:immer|nie(?:mals)?|stets|künftig|zukünftig|grundsätzlich|in zukunft|ab (?:jetzt|sofort|heute)|von (?:nun"
-    r"|jetzt) an|jede[sn]? ?mal|nicht mehr|keine?\b[^.?!]{1,40}\bmehr)"
-)
+_DO = rf"(?:{_WORDS['do']})\b"
+_TU = rf"(?:{_WORDS['tu']})\b(?! (?:ich|er|wir|man)\b)"
+_EVER, _IMMER = f"(?:{_WORDS['ever']})", f"(?:{_WORDS['immer']})"
 _ASKED = r"(?:ask|say|tell|talk|speak|mention|send|share|show|paste|post|upload|write|type|request|bring up)"
-# "Always answer …", and not "Always happy to help", "Never been there", "Always makes me smile".
-_NO_ORDER = (
-    r"(?!(?:\w+(?:ed|ing|[^su\W]s)|mind|a|an|the|my|our|in|on|at|to|for|as|too|so|more|again|ever|been|have|had|has"
-    r"|will|would|did|do|was|were|got|gone|seen|heard|thought|knew|known|felt|found|said|went|made|had|happy|glad|good"
-    r"|great|nice|fun|here|there|there['’]s|up|something|someone|such|better|easy|know|love|loves|really|quite|that|it"
-    r"|it['’]s|i|i['’]\w+|we|he|she|they|you|your|lovely|hard|worth|saw|give up|say never|quit|stop|forget"
-    r"|underestimate|lose)\b)"
-)
+_NO_ORDER = rf"(?!(?:{_WORDS['no_order']})\b)"
 _STANDING = tuple(
     re.compile(pattern, re.I)
     for pattern in (

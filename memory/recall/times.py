@@ -6,8 +6,10 @@ read by rules, English and German. A time is a preference, never a filter: a rec
 
 import math
 import re
+import tomllib
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from questbook.memory.recall import dates
@@ -70,24 +72,11 @@ _NEAR = (
     (re.compile(r"\byesterday\b|\blast\s+night\b", re.I), 1),
     (re.compile(r"\b(?<!from )today\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
-_COMING = re.compile(
-    r"(?i)\b(?:(?:coming|turning) up|upcoming|soon|plan(?:s|ned)?|planning|scheduled|schedule|agenda|appointments"
-    r"|lies? ahead|look(?:ing)? forward to|in the (?:near )?future|due|steht\b.*\ban|stehen\b.*\ban|anstehen\w*|ansteht"
-    r"|demnächst|bald|geplant\w*|pläne|termine?|habe?n? (?:ich|wir)\b.*\bvor)\b|\bwhat(?:['’]s| is) next\b"
-)
-_PAST = re.compile(
-    r"\b(?:did|was(?! (?:ist|sind|steht|stehen|hab|hast|mach|hat|gibt|kommt|wird|liegt|plan|muss|soll|geht|läuft|kann))"
-    r"|were|had|have (?:i|we|you|they)|has (?:he|she|it)|happened|said|told|mentioned|went|ago|war|waren|hatten?"
-    r"|habe ich (?!\w+ vor\b)\w+ ge\w+t)\b",
-    re.I,
-)
-PAST = re.compile(
-    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said|told"
-    r"|won|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|knew|thought|spoke|stood|sat|slept|woke|rose|swore"
-    r"|stole|chose|threw|grew|drew|drank|rang|sang|sank|fled|fought|caught|brought|[a-z]{2,}[^e\W]ed|ago|war|waren"
-    r"|hatten?|ging|kam|wurden?|ge[a-zäöü]{3,}(?:t|en))\b",
-    re.I,
-)
+_LISTS = tomllib.loads(files("questbook.memory.recall").joinpath("times.toml").read_text("utf-8"))
+_WORDS = {name: "|".join(expressions) for name, expressions in _LISTS.items()}
+_COMING = re.compile(rf"(?i)\b(?:{_WORDS['coming']})\b|\bwhat(?:['’]s| is) next\b")
+_PAST = re.compile(rf"\b(?:{_WORDS['past_question']})\b", re.I)
+PAST = re.compile(rf"\b(?:{_WORDS['past']})\b", re.I)
 """Verbs by which a sentence tells what was."""
 TIME_WORDS = frozenset(
     {*dates.NUMBERS, *dates.MONTHS, *dates.WEEKDAYS, *_UNITS, *(f"{unit}s" for unit in _UNITS)}
