@@ -317,8 +317,7 @@ def test_the_segments_of_a_timeline_with_forks_are_found_as_each_by_itself(store
         value = {"text": f"{number}", "branch": draw.choice(branches), "order": order}
         kept[f"{number}"] = value | {"standing": draw.random() < 0.5}
         if number in (149, 199, 229, 259):
-            for key in kept:
-                store.put(("facts",), key, kept[key])
+            store.batch([PutOp(("facts",), key, kept[key]) for key in kept])
             for ends in ("", "\0"):
                 last = {name: f"{draw.randint(0, 99):08}{ends}" for name in draw.sample(branches[:60], segments)}
                 through = {"$through": ["branch", "order", last]}
