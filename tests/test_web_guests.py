@@ -9,6 +9,8 @@ from page_sessions import token_header
 from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_server
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting import forget
 from questbook.graphs.local.file_home import FileHome
 from questbook.graphs.web import play
 from questbook.graphs.web.app import create_app
@@ -228,3 +230,43 @@ def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobo
     assert ann.post("rename", name="reef").status_code == 204
     assert bob.web.get("/u/ann/c/reef/").status_code == 200
     assert bob.get("").status_code == 404
+
+
+def test_who_forgets_learns_and_changes_nothing_of_what_others_keep(server, ann, monkeypatch):
+    ann.say(MIRA)
+    typed = server.home.path / "history"
+    typed.write_text("\n# 2026-11-28\n+the password is hunter22\n", "utf-8")
+    said, calls = {}, []
+    whole = forget.compact
+
+    async def compact(*given, **named):
+        calls.append(given[3])
+        if len(calls) == 1:
+            raise ForgettingError("Another program reads the checkpoints.")
+        await whole(*given, **named)
+
+    monkeypatch.setattr(forget, "compact", compact)
+    with Visitor(server.url, "/u/eve/c/cape/", "eve") as eve:
+        eve.say("I'm Eve, a human wizard from Wexcombe.")
+        for words in ("halfling thief", "hunter22", "nowhere said"):
+            answers = [eve.post("forget", words=words, **sure) for sure in ({}, {"sure": "1"})]
+            assert [answer.status_code for answer in answers] == [200, 200]
+            said[words] = [answer.text.replace(words, "…") for answer in answers]
+        assert said["halfling thief"] == said["hunter22"] == said["nowhere said"]
+        assert calls == [], "no file is written again while others wait"
+        assert eve.post("forget", words="Wexcombe", sure="1").status_code == 409
+        for _ in range(2):
+            assert eve.post("forget", words="Wexcombe", sure="1").status_code == 200
+        assert len(calls) == 2, "what failed is done again, once"
+        assert "Wexcombe" not in eve.get("story").text
+    assert "hunter22" in typed.read_text("utf-8")
+
+
+def test_one_person_at_home_forgets_what_was_typed_too(tmp_path):
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as ann:
+        ann.say(MIRA)
+        typed = server.home.path / "history"
+        typed.write_text("\n# 2026-11-28\n+the password is hunter22\n", "utf-8")
+        assert "Altogether: 1 typed line." in ann.post("forget", words="hunter22").text
+        assert "Forgotten: 1 typed line." in ann.post("forget", words="hunter22", sure="1").text
+        assert "hunter22" not in typed.read_text("utf-8")

@@ -101,6 +101,9 @@ def test_a_person_plays_so_many_turns_a_minute_and_others_as_many(served):
     for name in ("say", "retry", "edit", "rewrite"):
         form = {} if name == "retry" else {"text": "I wait."}
         refused(ann.post(name, **form), "You may play 1 turns a minute.", 60)
+    refused(ann.post("forget", words="halfling", sure="1"), "You may play 1 turns a minute.", 60)
+    assert "halfling" in ann.get("story").text
+    assert ann.post("forget", words="halfling").status_code == 200, "it is only looked for"
     assert "I wait." not in ann.get("story").text
     assert ann.post("say", text=" ").status_code == 200, "no words are no turn"
     bob.say(MIRA)
