@@ -1,7 +1,9 @@
 """A guest of a campaign: what of its owner they never see, and that nothing comes once it is shared no more."""
 
 import asyncio
+import html
 import json
+import re
 
 import httpx
 import pytest
@@ -12,12 +14,15 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting import forget
 from questbook.graphs.local.file_home import FileHome
-from questbook.graphs.web import play
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.web import app_state, play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.memory.errors import StoreError
 from questbook.memory.timeline.namespaces import player_namespace
 
 ISLE = "/u/ann/c/isle/"
+AWAY = "The games cannot be reached at the moment. Your message is kept; try again."
 NEEDLES = "The player cannot stand needles since her chemotherapy."
 LIKES = {"kind": "preference", "text": NEEDLES, "importance": 9, "campaign": "another"}
 VIEWS = [
@@ -270,3 +275,60 @@ def test_one_person_at_home_forgets_what_was_typed_too(tmp_path):
         assert "Altogether: 1 typed line." in ann.post("forget", words="hunter22").text
         assert "Forgotten: 1 typed line." in ann.post("forget", words="hunter22", sure="1").text
         assert "hunter22" not in typed.read_text("utf-8")
+
+
+def test_what_another_user_wrote_into_the_store_leaves_the_list_of_campaigns_as_it_is(server, ann, bob):
+    async def write():
+        async with server.home.open_store() as store:
+            for place in (("eve", "~zz", "shelf"), ("~e", "cape", "shelf"), ("bob", "~zz", "shelf")):
+                await store.aput(place, "shelf", {"guests": ["bob"], "put_away": True}, index=False)
+
+    asyncio.run(write())
+    front = bob.web.get("/")
+    assert (front.status_code, "isle" in front.text, "zz" in front.text) == (200, True, False)
+
+
+def test_where_the_server_keeps_its_data_is_for_its_log_alone(server, ann, bob, monkeypatch, caplog):
+    async def show(campaign, event, live):
+        if live.kept.is_set():
+            raise errors[0]
+
+    monkeypatch.setattr(OpenCampaign, "_show", show)
+    for error, told in (
+        (HomeError("Cannot use the database questbook at 10.0.0.5."), AWAY),
+        (StoreError("Cannot use /srv/questbook/10.0.0.5."), AWAY),
+        (RuntimeError("no route to 10.0.0.5"), "The turn failed; the server's log says why. Your message is kept;"),
+    ):
+        errors = [error]
+        caplog.clear()
+        ann.open()
+        assert ann.post("say", text="I look around.", ticket="").status_code == 200
+        with pytest.raises(AssertionError, match=re.escape(told)) as said:
+            ann.wait_for()
+        for page in (ann.get("").text, bob.get("").text, str(said.value)):
+            assert told in html.unescape(page)
+            assert "10.0.0.5" not in page
+        assert "10.0.0.5" in caplog.text
+
+
+async def test_a_stream_whose_guests_cannot_be_looked_up_ends_and_is_asked_for_again(tmp_path, monkeypatch):
+    home, asked = FileHome(tmp_path), []
+    home.locks.mkdir(parents=True)
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 0.05)
+    app = create_app(Context(user="ann", model="offline"), home, log_in=True)
+    find = app_state.guests_of
+
+    async def guests_of(*names):
+        asked.append(names)
+        if len(asked) > 2:
+            raise HomeError("Cannot use the database: it was stopped.")
+        return await find(*names)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(logged_in(app)), base_url="http://localhost") as web:
+        shared = {"guests": "bob"}
+        await web.post(f"{ISLE}share", data=shared, headers={"x-user": "ann"} | token_header(home, "ann"))
+        monkeypatch.setattr(app_state, "guests_of", guests_of)
+        stream = await web.get(f"{ISLE}events?after=0", headers={"x-user": "bob"})
+    await app.state.page.pool.close()
+    assert (stream.status_code, ": still here" in stream.text, "gone" in stream.text) == (200, True, False)
+    assert len(asked) == 3

@@ -14,11 +14,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
+from questbook.graphs.local.home import HomeError
 from questbook.graphs.web.app_state import acts, check_turn, html, shows, state_of
 from questbook.graphs.web.campaign_pool import guests_of, who_gives_way
 from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
 from questbook.graphs.web.sign_in import PERSON
 from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
+from questbook.memory.errors import StoreError
 
 _BEAT_SECONDS = 15.0
 _LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
@@ -94,6 +96,8 @@ async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None
 async def rewrite(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Put a person's words in the place of the last reply; its notes are made again, so it counts as a turn."""
     if text := str(form.get("text", "")).strip():
+        if len(text) > (most := campaign.game.context.max_reply_chars):
+            raise InputError(f"The reply has {len(text):,} characters; it may have {most:,} at most. Shorten it.")
         check_turn(request)
         async with campaign.change(is_same_line=True):
             await _check_turn(campaign, form)
@@ -195,7 +199,11 @@ async def _stream(
         while time.monotonic() < ends or (not seconds and after < campaign.number):
             waiting = waiting or asyncio.create_task(_next(updates))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
-            if not await admits():
+            try:
+                is_in = await admits()
+            except (HomeError, StoreError):  # it cannot be said now: the browser asks again
+                return
+            if not is_in:
                 yield "event: gone\ndata: {}\n\n"
                 return
             if not done:
