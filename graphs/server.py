@@ -88,17 +88,14 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
 def client_as(scope: Scope, server: ASGIApp) -> Any:
     """Return a client that asks a server, without a socket, as who sent a request: others learn nothing by it."""
     httpx, sdk = import_module("httpx"), import_module("langgraph_sdk.client")
-    root = scope.get("root_path", "")
-    below = root if scope["path"].startswith(root) else ""
 
     async def ask(asked: Scope, receive: Receive, send: Send) -> None:
-        named = {name: asked[name] for name in ("method", "query_string", "headers")}
-        path = {"path": below + asked["path"], "raw_path": below.encode() + asked["raw_path"]}
-        await server(scope | named | path, receive, send)
+        names = ("method", "path", "raw_path", "query_string", "headers")
+        await server({**scope, **{name: asked[name] for name in names}}, receive, send)
 
     headers = [each for each in scope["headers"] if not each[0].startswith((b"accept", b"content-", b"host", b"trans"))]
-    door = httpx.ASGITransport(ask)
-    return sdk.LangGraphClient(httpx.AsyncClient(transport=door, base_url="http://server", headers=headers))
+    web = httpx.AsyncClient(transport=httpx.ASGITransport(ask), base_url="http://server", headers=headers)
+    return sdk.LangGraphClient(web)
 
 
 def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] = client_as) -> ASGIApp:

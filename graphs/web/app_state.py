@@ -34,7 +34,6 @@ from questbook.memory.timeline.namespaces import escape_label, read_label
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
 _SHORTENED = ("", ".", "..")
-_LONGEST_NAME = 200  # characters that the audit log takes of what a path names
 Act = Callable[[Request, OpenCampaign, FormData], Awaitable[Response | None]]
 
 
@@ -177,7 +176,7 @@ async def note(request: Request, event: Event, **more: str | list[str]) -> None:
     state = state_of(request)
     if state.audit:
         machine, owner, name = state.named(request)
-        of = {"owner": owner[:_LONGEST_NAME], "campaign": name[:_LONGEST_NAME], "machine": machine}
+        of = {"owner": f"{owner:.200}", "campaign": f"{name:.200}", "machine": machine}
         await state.audit.write(event, str(request.scope[PERSON]), address_of(request), **of, **more)
 
 

@@ -30,7 +30,7 @@ from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
-from questbook.memory.timeline.namespaces import campaign_namespace, read_label, unescape_label
+from questbook.memory.timeline.namespaces import campaign_namespace, read_label
 from questbook.types import JSON
 
 _KEY = "shelf"  # the name under which stores keep the record; it stays as it is
@@ -66,13 +66,12 @@ async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
 
 async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     """Return owner and name of each campaign that others share with a person."""
-    shared = []
-    for path, record in (await home.records(None, _KEY, _KEY)).items():
-        named = record.get("guests")
-        if len(path) == len(_place("", "")) and isinstance(named, list) and person in named:
-            with suppress(ValueError):  # anybody may have written it over an API: no campaign is called so
-                shared.append((unescape_label(path[0]), unescape_label(path[1])))
-    return shared
+    records = (await home.records(None, _KEY, _KEY)).items()
+    guests = [(path, record.get("guests")) for path, record in records if len(path) == len(_place("", ""))]
+    paths = [path for path, named in guests if isinstance(named, list) and person in named]
+    shared = [(read_label(path[0]), read_label(path[1])) for path in paths]
+    # What others wrote over an API may stand where no campaign has its record.
+    return [names for names, path in zip(shared, paths, strict=True) if _place(*names) == path]
 
 
 async def change_record(campaign: OpenCampaign, change: JSON) -> None:
@@ -284,10 +283,7 @@ def who_gives_way(holders: Iterable[str], person: str) -> str | None:
 
 
 def context_of(context: Context, machine: str, name: str, settings: JSON, *, caps: bool = False) -> Settings:
-    """Return the settings of a game, or of a companion: those of all campaigns, and its own, which are checked.
-
-    `caps`: those that are `lifted` are as for all campaigns.
-    """
+    """Return the settings of a game or companion: those for all, and its own, checked and, if `caps`, not `lifted`."""
     if "weights" in settings:
         settings = settings | {"weights": context.weights.model_dump() | settings["weights"]}
     made: Settings

@@ -55,15 +55,13 @@ async def memory(request: Request, campaign: OpenCampaign) -> Response:
 async def forget(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Show what holds some words; once a person is sure, forget them."""
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
-    game, alone, done, lines = campaign.game, state_of(request).log_in, "", list[str]()
+    game, alone, whole = campaign.game, state_of(request).log_in, form.get("whole") == "1"
     if is_sure:
         check_turn(request)
         await note(request, "forget")
-        async with campaign.change():
-            done = await forget_words(game, words, remove_emptied=form.get("whole") == "1", only_campaign=alone)
-    else:
-        async with campaign.alone():
-            lines = (await find_words(game, words, only_campaign=alone)).lines
+    async with campaign.change() if is_sure else campaign.alone():
+        lines = [] if is_sure else (await find_words(game, words, alone=alone)).lines
+        done = await forget_words(game, words, remove_emptied=whole, alone=alone) if is_sure else ""
     return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 
