@@ -117,16 +117,19 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] = cli
         if runs is None:
             await server(scope, receive, send)
             return
-        parts, size = [await receive()], 0
-        while (size := size + len(parts[-1].get("body", b""))) <= _MOST_READ and parts[-1].get("more_body"):
-            parts.append(await receive())
-        body, again = b"".join(part.get("body", b"") for part in parts), iter(parts)
+        body, more = bytearray(), True
+        while more and len(body) <= _MOST_READ:
+            if (message := await receive())["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        first = iter([{"type": "http.request", "body": bytes(body), "more_body": more}])
 
         async def read_again() -> Message:
-            return next(again, None) or await receive()
+            return next(first, None) or await receive()
 
         status, problem = 0, ""
-        if size <= _MOST_READ:
+        if len(body) <= _MOST_READ:
             status, problem = await _problem_of(client_of(scope, server), body, runs[1] or runs[3], runs[2])
         if status:
             await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
@@ -136,7 +139,7 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] = cli
     return check
 
 
-async def _problem_of(client: Any, body: bytes, thread: str | None, kind: str) -> tuple[int, str]:
+async def _problem_of(client: Any, body: bytearray, thread: str | None, kind: str) -> tuple[int, str]:
     """Return the status and sentence with which runs are refused; 0 and "" if they are not, or the server says why."""
     errors = import_module("langgraph_sdk.errors")
     try:

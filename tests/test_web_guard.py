@@ -137,6 +137,12 @@ async def test_a_form_is_read_in_utf_8_alone_also_that_of_strangers(charset, sta
     assert status == 200 or stranger.text == "Forms are read in UTF-8 alone. Nothing was changed; send it so."
 
 
+async def test_the_kind_of_a_request_is_short():
+    async with client() as web:
+        answers = [await web.get("/", headers={"content-type": f"text/x{';' * many}"}) for many in (900, 1000)]
+    assert [answer.status_code for answer in answers] == [200, 400]
+
+
 async def test_who_signs_in_with_what_is_no_form_is_counted_too():
     async with client(people={"ann": "a" * 20}, limits=Limits(sign_ins=2)) as web:
         kind = {"content-type": "multipart/form-data; charset=utf-8"}

@@ -134,7 +134,8 @@ def test_to_open_a_campaign_whose_message_has_no_reply_is_a_turn_or_leaves_the_m
     refused(ann.post("say", text="I wait."), "You may play 1 turns a minute.", 60)
 
 
-def test_nobody_lifts_what_a_turn_may_cost_above_what_the_server_says(served):
+def test_nobody_lifts_what_a_turn_may_cost_above_what_the_server_says(served, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_MAX_TOOL_ROUNDS", "10")
     server = served()
     ann = at(server)
     ann.say(MIRA)
@@ -146,6 +147,10 @@ def test_nobody_lifts_what_a_turn_may_cost_above_what_the_server_says(served):
         answer = ann.post("settings", **form)
         assert (answer.status_code, answer.headers["hx-retarget"]) == (409, f"#p-{[*form][-1]}"), form
         assert f"and on this server no campaign has more than {most}" in html.unescape(answer.text)
+    with Visitor(server.url, "/u/ann/a/companion/", "ann") as companion:
+        companion.say("Hello.")
+        assert companion.post("settings", max_tool_rounds="10").status_code == 200, "it is the server's own"
+        assert "no campaign has more than 10" in companion.post("settings", max_tool_rounds="11").text
     assert ann.post("settings", max_message_chars="500", buffer="turns", buffer_turns="3").status_code == 200
     refusal = ann.post("say", text="x" * 501, ticket="1")
     assert "The message has 501 characters; at most 500 can be read." in refusal.text

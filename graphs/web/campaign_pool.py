@@ -292,12 +292,11 @@ def context_of(context: Context, machine: str, name: str, settings: JSON, *, cap
     else:
         shared = {field: getattr(context, field) for field in Settings.model_fields if field != "campaign"}
         made = CompanionContext.of(shared | settings | {"campaign": own_campaign(name)})
-    return made.model_copy(update=lifted(context, made)) if caps else made
+    return made.model_copy(update=lifted(context_of(context, machine, name, {}), made)) if caps else made
 
 
-def lifted(context: Context, made: Settings) -> JSON:
-    """Return the values for all campaigns of what one has more of: where people sign in, they may not."""
-    fields = type(made).model_fields
-    values = {name: getattr(context, name, fields[name].default) for name in _CAPPED if name in fields}
+def lifted(common: Settings, made: Settings) -> JSON:
+    """Return the common values of those settings of which a campaign has more: where people sign in, it may not."""
+    values = {name: getattr(common, name) for name in _CAPPED if name in type(common).model_fields}
     more = {name: value for name, value in values.items() if getattr(made, name) > value}
-    return more | ({"buffer": context.buffer} if made.buffer == "unbounded" != context.buffer else {})
+    return more | ({"buffer": common.buffer} if made.buffer == "unbounded" != common.buffer else {})

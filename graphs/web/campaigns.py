@@ -102,10 +102,10 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
     """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
     game, settings = campaign.game, _settings_of(form)
     state = state_of(request)
-    base = state.context.model_copy(update={"user": game.context.user})
+    base, name = state.context.model_copy(update={"user": game.context.user}), assistant_name(game.context.campaign)
     try:
-        changed = campaign_pool.context_of(base, game.machine, assistant_name(game.context.campaign), settings)
-        for field, most in campaign_pool.lifted(base, changed).items() if state.quotas else ():
+        common, changed = (campaign_pool.context_of(base, game.machine, name, of) for of in ({}, settings))
+        for field, most in campaign_pool.lifted(common, changed).items() if state.quotas else ():
             rule = f"got {getattr(changed, field)}, and on this server no campaign has more than {most}"
             raise SettingsError(f"Setting {field}: {rule}. Nothing was changed.")
     except SettingsError as error:  # it begins with the name of the setting

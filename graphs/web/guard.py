@@ -184,6 +184,8 @@ def page_token(secret: str, holder: str) -> str:
 
 def _check_charset(content_type: str) -> None:
     """Refuse a form in another encoding than UTF-8: some, such as punycode, take hours to read a megabyte."""
+    if len(content_type) > 1000:  # even to read it takes long
+        raise HTTPException(400, "The header Content-Type has 1,000 characters at most.", _CLOSE)
     kind, options = parse_options_header(content_type)
     if kind.startswith(b"multipart/") and options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
         raise HTTPException(400, "Forms are read in UTF-8 alone. Nothing was changed; send it so.", _CLOSE)
