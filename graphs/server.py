@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -36,6 +36,7 @@ from questbook.graphs.turn import api_server
 __all__ = ["app", "open_checkpointer", "open_store"]
 
 _log = logging.getLogger(__name__)
+_MOST_READ = 1_000_000  # bytes of a run that is looked through
 VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 """Further names of this server, separated by commas: "games.example.org, *.trycloudflare.com"; "*" for any."""
 
@@ -84,13 +85,26 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     return check
 
 
-def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | None = None) -> ASGIApp:
+def client_as(scope: Scope, server: ASGIApp) -> Any:
+    """Return a client that asks a server, without a socket, as who sent a request: others learn nothing by it."""
+    httpx, sdk = import_module("httpx"), import_module("langgraph_sdk.client")
+
+    async def ask(asked: Scope, receive: Receive, send: Send) -> None:
+        names = ("method", "path", "raw_path", "query_string", "headers")
+        await server({**scope, **{name: asked[name] for name in names}}, receive, send)
+
+    headers = [each for each in scope["headers"] if not each[0].startswith((b"accept", b"content-", b"host", b"trans"))]
+    web = httpx.AsyncClient(transport=httpx.ASGITransport(ask), base_url="http://server", headers=headers)
+    return sdk.LangGraphClient(web)
+
+
+def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] = client_as) -> ASGIApp:
     """Answer a run of a graph on another's thread, or giving it the thread, with 409, unknown context keys with 422.
 
     The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
     noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
-    drops keys that it does not know without a word. `client_of` makes a client of the server for who sends a request;
-    None: LangGraph's server asks itself.
+    drops keys that it does not know without a word. `client_of` makes a client of the server for who sends a request.
+    What is larger than a megabyte goes on unread: nobody has logged in yet, and only the graph refuses it.
     """
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,14 +117,20 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
         if runs is None:
             await server(scope, receive, send)
             return
-        body = await Request(scope, receive).body()
-        first = iter([{"type": "http.request", "body": body, "more_body": False}])
+        body, more = bytearray(), True
+        while more and len(body) <= _MOST_READ:
+            if (message := await receive())["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        first = iter([{"type": "http.request", "body": bytes(body), "more_body": more}])
 
         async def read_again() -> Message:
             return next(first, None) or await receive()
 
-        client = client_of(scope, server) if client_of else api_server.client()
-        status, problem = await _problem_of(client, body, runs[1] or runs[3], runs[2])
+        status, problem = 0, ""
+        if len(body) <= _MOST_READ:
+            status, problem = await _problem_of(client_of(scope, server), body, runs[1] or runs[3], runs[2])
         if status:
             await JSONResponse({"detail": problem}, status_code=status)(scope, read_again, send)
         else:
@@ -119,7 +139,7 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] | Non
     return check
 
 
-async def _problem_of(client: Any, body: bytes, thread: str | None, kind: str) -> tuple[int, str]:
+async def _problem_of(client: Any, body: bytearray, thread: str | None, kind: str) -> tuple[int, str]:
     """Return the status and sentence with which runs are refused; 0 and "" if they are not, or the server says why."""
     errors = import_module("langgraph_sdk.errors")
     try:

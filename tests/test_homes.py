@@ -21,7 +21,7 @@ from questbook.graphs.local import postgres_home
 from questbook.graphs.local.costs import Cost, UsageMeter, costs_of
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, HomeError, hold_campaign
-from questbook.graphs.local.homes import home_at
+from questbook.graphs.local.homes import find_home, home_at
 from questbook.graphs.local.saved_game import list_campaigns, thread_id_of
 from questbook.graphs.terminal.forget import forget_campaign
 from questbook.graphs.turn.run_guard import SessionLocks
@@ -253,7 +253,7 @@ HOLD = """
 import asyncio, sys
 from pathlib import Path
 from questbook.graphs.local.home import hold_campaign
-from questbook.graphs.local.homes import home_at
+from questbook.graphs.local.homes import find_home, home_at
 async def main():
     home = home_at(sys.argv[1], Path(sys.argv[2]))
     async with hold_campaign(home, "ann", "isle"):
@@ -368,6 +368,22 @@ async def test_of_many_connections_that_were_ended_at_once_none_is_waited_for(po
                 await postgres._rows("SELECT 1")
 
 
+async def test_homes_of_one_database_have_ten_connections_together_and_probes_none_of_their_own(postgres, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_DATABASE", postgres.url)
+    count = "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database()"
+    async with postgres.keep_open(), postgres._pool() as pool:
+        await asyncio.gather(*(find_home()._rows("SELECT pg_sleep(0.1)") for _ in range(30)))
+        assert await asyncio.gather(*(find_home().problem() for _ in range(150))) == [""] * 150
+        assert pool.get_stats()["connections_num"] <= 10
+        assert (await postgres._rows(count))[0]["n"] <= 10
+    assert await find_home().problem() == "", "also where nothing else is open"
+
+
+async def test_a_machine_that_has_vanished_in_the_middle_of_a_question_is_noticed_in_half_a_minute(postgres):
+    async with postgres._pool() as pool, pool.connection() as connection:
+        assert connection.info.get_parameters()["tcp_user_timeout"] == "30000"
+
+
 async def test_what_lets_us_connect_but_has_no_database_behind_it_is_not_asked_without_a_pause(postgres, monkeypatch):
     checked = []
 
@@ -440,7 +456,7 @@ from pathlib import Path
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import CampaignBusyError, hold_campaign
-from questbook.graphs.local.homes import home_at
+from questbook.graphs.local.homes import find_home, home_at
 from questbook.graphs.local.saved_game import thread_id_of
 async def main():
     place, files, name, campaigns = sys.argv[1:5]

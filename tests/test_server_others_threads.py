@@ -54,6 +54,12 @@ async def test_a_campaign_of_the_page_is_its_user_s_over_the_api_too(server):
         assert "Ada" in played(page, page.get("/play/new?name=isle").url.path, ADA)
         thread = thread_id_of("bob", "isle")
         await ann.threads.create(thread_id=thread, graph_id="dungeon_master")
+        for who, status in (("ann", 409), ("nobody", 401)):
+            cookie = {"cookie": f"session={who}-secret"}
+            wrong = httpx.post(
+                f"{server.url}/threads/{thread}/runs", json={"assistant_id": "companion"}, headers=cookie
+            )
+            assert (wrong.status_code, "belongs to dungeon_master" in wrong.text) == (status, status == 409), wrong.text
         outcomes = {name: answer async for name, answer in attempts(ann, thread)}
         for name, answer in outcomes.items():
             assert "Ada" not in str(answer), name

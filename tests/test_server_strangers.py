@@ -224,13 +224,14 @@ TALK = {"assistant_id": "companion"}
 async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_others_come_in_whole(
     monkeypatch, path, body, refused
 ):
-    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=Api))
     monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
     sent = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(check_runs(echo)), base_url=OURS) as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(check_runs(echo, lambda *_: Api())), base_url=OURS
+    ) as client:
         answer = await client.post(path, content=sent)
         assert (await client.put(path, content=sent)).content == sent
-    mounted = httpx.ASGITransport(check_runs(echo), root_path="/games")
+    mounted = httpx.ASGITransport(check_runs(echo, lambda *_: Api()), root_path="/games")
     async with httpx.AsyncClient(transport=mounted, base_url=OURS) as client:
         assert (await client.post(f"/games{path}", content=sent)).text == answer.text
     if refused:
@@ -248,9 +249,10 @@ async def test_a_run_of_another_graph_or_with_an_unknown_setting_is_refused_and_
     ],
 )  # fmt: skip
 async def test_a_thread_cannot_be_given_to_another_graph_by_its_metadata(monkeypatch, thread, body, refused):
-    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=Api))
     monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(check_runs(echo)), base_url=OURS) as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(check_runs(echo, lambda *_: Api())), base_url=OURS
+    ) as client:
         answer = await client.patch(f"/threads/{thread}", json=body)
         other = await client.patch(f"/threads/{thread}/runs", json=body)
     assert (answer.status_code, answer.json()) == ((409, {"detail": refused}) if refused else (200, body))
@@ -274,7 +276,6 @@ async def test_a_socket_that_takes_commands_is_not_opened_and_others_are():
 
 
 async def test_another_server_is_asked_as_who_sends_the_run(monkeypatch):
-    monkeypatch.setitem(sys.modules, "langgraph_sdk", SimpleNamespace(get_client=None))
     monkeypatch.setitem(sys.modules, "langgraph_sdk.errors", SimpleNamespace(APIError=NoSuchError))
     asked = []
 
@@ -288,6 +289,66 @@ async def test_another_server_is_asked_as_who_sends_the_run(monkeypatch):
         assert (await client.get("/threads/t")).status_code == 200
     assert (answer.status_code, answer.json()) == (409, {"detail": OTHER})
     assert asked == [(b"Bearer a", echo)]
+
+
+class Server:
+    """A server with a log-in, and what it was asked for."""
+
+    def __init__(self):
+        self.asked, self.most = [], 0
+
+    async def __call__(self, scope, receive, send):
+        headers, body, more = dict(scope["headers"]), b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body")
+        path = scope["path"].removeprefix(scope["root_path"])
+        self.asked.append((scope["method"], path, len(body)))
+        status, said = 401, {"detail": "Who are you?"}
+        if headers.get(b"x-token") in (b"ann", b"bob"):
+            status, said = (
+                (200, {"metadata": {"graph_id": "companion"}}) if headers[b"x-token"] == b"ann" else (404, {})
+            )
+        await PlainTextResponse(json.dumps(said), status, {"content-type": "application/json"})(scope, receive, send)
+
+
+@pytest.mark.parametrize("root", ["", "/games"])
+@pytest.mark.parametrize(("who", "status"), [("ann", 409), ("bob", 404), ("", 401)])
+async def test_who_may_not_see_a_thread_does_not_learn_whose_it_is(root, who, status):
+    server = Server()
+    door = httpx.ASGITransport(check_runs(server), root_path=root)
+    async with httpx.AsyncClient(transport=door, base_url=OURS) as client:
+        answer = await client.post(
+            f"{root}/threads/t/runs", content=json.dumps(RUN), headers={"x-token": who, "host": "evil"}
+        )
+    assert (answer.status_code, "companion" in answer.text) == (status, status == 409)
+    assert server.asked[0] == ("GET", "/threads/t", 0)
+    assert server.asked[1:] == ([] if status == 409 else [("POST", "/threads/t/runs", len(json.dumps(RUN)))])
+
+
+async def test_a_large_run_goes_on_as_it_comes_and_is_kept_by_nobody_who_has_not_logged_in():
+    server, waiting = Server(), []
+    sent = iter(range(1, 31))
+
+    async def receive():
+        number = next(sent)
+        waiting.append(number)
+        return {"type": "http.request", "body": b"a" * 100_000, "more_body": number < 30}
+
+    async def log_in(scope, receive, send):
+        waiting.clear()
+        await server(scope, receive, send)
+
+    answers = []
+
+    async def send(message):
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/threads/t/runs", "root_path": "", "headers": []}
+    await check_runs(log_in)(scope, receive, send)
+    assert answers[0]["status"] == 401
+    assert server.asked == [("POST", "/threads/t/runs", 3_000_000)], "all of it came, and nothing was asked before"
+    assert waiting == [*range(12, 31)], "after a megabyte the server itself reads"
 
 
 @pytest.fixture

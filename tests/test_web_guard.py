@@ -30,6 +30,7 @@ from questbook.graphs.web import guard, serve
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.app_state import label_of
 from questbook.graphs.web.guard import HEADER, PageGuard, page_token
+from questbook.graphs.web.limits import Limits
 from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
 from questbook.memory.timeline.namespaces import read_label
@@ -113,6 +114,40 @@ async def test_another_site_may_link_here_and_load_nothing(mode, dest, status):
         assert (await web.get("/", headers=fetched("cross-site", mode, dest))).status_code == status
         old = {"origin": "https://evil.example"}  # a browser that says no more
         assert (await web.get("/", headers=old)).status_code == 200
+
+
+FORM = '--x\r\ncontent-disposition: form-data; name="text"\r\n\r\nhi\r\n--x--\r\n'
+
+
+@pytest.mark.parametrize(
+    ("charset", "status"),
+    [
+        ("", 200), ("; charset=utf-8", 200), ('; Charset="UTF-8"', 200), ("; charset=utf8", 200),
+        ("; charset=punycode", 400), ('; CHARSET="Punycode"', 400), ("; charset=idna", 400), ("; charset=utf-7", 400),
+        ("; charset=none-such", 400), ("; charset=", 400),
+    ],
+)  # fmt: skip
+async def test_a_form_is_read_in_utf_8_alone_also_that_of_strangers(charset, status):
+    async with client(people={"ann": "a" * 20}) as web, client() as home:
+        kind = {"content-type": f"multipart/form-data{charset}; boundary=x"}
+        answer = await home.post("/c/isle/say", content=FORM, headers=TOKEN | kind)
+        assert (answer.status_code, changes) == (status, [{"text": "hi"}] if status == 200 else [])
+        stranger = await web.post("/sign-in", content=FORM, headers=kind)
+    assert stranger.status_code == (403 if status == 200 else 400)
+    assert status == 200 or stranger.text == "Forms are read in UTF-8 alone. Nothing was changed; send it so."
+
+
+async def test_the_kind_of_a_request_is_short():
+    async with client() as web:
+        answers = [await web.get("/", headers={"content-type": f"text/x{';' * many}"}) for many in (900, 1000)]
+    assert [answer.status_code for answer in answers] == [200, 400]
+
+
+async def test_who_signs_in_with_what_is_no_form_is_counted_too():
+    async with client(people={"ann": "a" * 20}, limits=Limits(sign_ins=2)) as web:
+        kind = {"content-type": "multipart/form-data; charset=utf-8"}
+        answers = [await web.post("/sign-in", content=b"x", headers=kind) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [400, 400, 429]
 
 
 @pytest.mark.parametrize("method", ["TRACE", "OPTIONS", "PUT", "DELETE"])

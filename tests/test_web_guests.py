@@ -1,7 +1,9 @@
 """A guest of a campaign: what of its owner they never see, and that nothing comes once it is shared no more."""
 
 import asyncio
+import html
 import json
+import re
 
 import httpx
 import pytest
@@ -9,13 +11,18 @@ from page_sessions import token_header
 from web_server import MIRA, Visitor, Watching, half_answers, logged_in, page_server
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting import forget
 from questbook.graphs.local.file_home import FileHome
-from questbook.graphs.web import play
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.web import app_state, play
 from questbook.graphs.web.app import create_app
 from questbook.graphs.web.open_campaign import OpenCampaign
+from questbook.memory.errors import StoreError
 from questbook.memory.timeline.namespaces import player_namespace
 
 ISLE = "/u/ann/c/isle/"
+AWAY = "The games cannot be reached at the moment. Your message is kept; try again."
 NEEDLES = "The player cannot stand needles since her chemotherapy."
 LIKES = {"kind": "preference", "text": NEEDLES, "importance": 9, "campaign": "another"}
 VIEWS = [
@@ -228,3 +235,100 @@ def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobo
     assert ann.post("rename", name="reef").status_code == 204
     assert bob.web.get("/u/ann/c/reef/").status_code == 200
     assert bob.get("").status_code == 404
+
+
+def test_who_forgets_learns_and_changes_nothing_of_what_others_keep(server, ann, monkeypatch):
+    ann.say(MIRA)
+    typed = server.home.path / "history"
+    typed.write_text("\n# 2026-11-28\n+the password is hunter22\n", "utf-8")
+    said, calls = {}, []
+    whole = forget.compact
+
+    async def compact(*given, **named):
+        calls.append(given[3])
+        if len(calls) == 1:
+            raise ForgettingError("Another program reads the checkpoints.")
+        await whole(*given, **named)
+
+    monkeypatch.setattr(forget, "compact", compact)
+    with Visitor(server.url, "/u/eve/c/cape/", "eve") as eve:
+        eve.say("I'm Eve, a human wizard from Wexcombe.")
+        for words in ("halfling thief", "hunter22", "nowhere said"):
+            answers = [eve.post("forget", words=words, **sure) for sure in ({}, {"sure": "1"})]
+            assert [answer.status_code for answer in answers] == [200, 200]
+            said[words] = [answer.text.replace(words, "…") for answer in answers]
+        assert said["halfling thief"] == said["hunter22"] == said["nowhere said"]
+        assert calls == [], "no file is written again while others wait"
+        assert eve.post("forget", words="Wexcombe", sure="1").status_code == 409
+        for _ in range(2):
+            assert eve.post("forget", words="Wexcombe", sure="1").status_code == 200
+        assert len(calls) == 2, "what failed is done again, once"
+        assert "Wexcombe" not in eve.get("story").text
+    assert "hunter22" in typed.read_text("utf-8")
+
+
+def test_one_person_at_home_forgets_what_was_typed_too(tmp_path):
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as ann:
+        ann.say(MIRA)
+        typed = server.home.path / "history"
+        typed.write_text("\n# 2026-11-28\n+the password is hunter22\n", "utf-8")
+        assert "Altogether: 1 typed line." in ann.post("forget", words="hunter22").text
+        assert "Forgotten: 1 typed line." in ann.post("forget", words="hunter22", sure="1").text
+        assert "hunter22" not in typed.read_text("utf-8")
+
+
+def test_what_another_user_wrote_into_the_store_leaves_the_list_of_campaigns_as_it_is(server, ann, bob):
+    async def write():
+        async with server.home.open_store() as store:
+            for place in (("eve", "~zz", "shelf"), ("~e", "cape", "shelf"), ("bob", "~zz", "shelf")):
+                await store.aput(place, "shelf", {"guests": ["bob"], "put_away": True}, index=False)
+
+    asyncio.run(write())
+    front = bob.web.get("/")
+    assert (front.status_code, "isle" in front.text, "zz" in front.text) == (200, True, False)
+
+
+def test_where_the_server_keeps_its_data_is_for_its_log_alone(server, ann, bob, monkeypatch, caplog):
+    async def show(campaign, event, live):
+        if live.kept.is_set():
+            raise errors[0]
+
+    monkeypatch.setattr(OpenCampaign, "_show", show)
+    for error, told in (
+        (HomeError("Cannot use the database questbook at 10.0.0.5."), AWAY),
+        (StoreError("Cannot use /srv/questbook/10.0.0.5."), AWAY),
+        (RuntimeError("no route to 10.0.0.5"), "The turn failed; the server's log says why. Your message is kept;"),
+    ):
+        errors = [error]
+        caplog.clear()
+        ann.open()
+        assert ann.post("say", text="I look around.", ticket="").status_code == 200
+        with pytest.raises(AssertionError, match=re.escape(told)) as said:
+            ann.wait_for()
+        for page in (ann.get("").text, bob.get("").text, str(said.value)):
+            assert told in html.unescape(page)
+            assert "10.0.0.5" not in page
+        assert "10.0.0.5" in caplog.text
+
+
+async def test_a_stream_whose_guests_cannot_be_looked_up_ends_and_is_asked_for_again(tmp_path, monkeypatch):
+    home, asked = FileHome(tmp_path), []
+    home.locks.mkdir(parents=True)
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 0.05)
+    app = create_app(Context(user="ann", model="offline"), home, log_in=True)
+    find = app_state.guests_of
+
+    async def guests_of(*names):
+        asked.append(names)
+        if len(asked) > 2:
+            raise HomeError("Cannot use the database: it was stopped.")
+        return await find(*names)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(logged_in(app)), base_url="http://localhost") as web:
+        shared = {"guests": "bob"}
+        await web.post(f"{ISLE}share", data=shared, headers={"x-user": "ann"} | token_header(home, "ann"))
+        monkeypatch.setattr(app_state, "guests_of", guests_of)
+        stream = await web.get(f"{ISLE}events?after=0", headers={"x-user": "bob"})
+    await app.state.page.pool.close()
+    assert (stream.status_code, ": still here" in stream.text, "gone" in stream.text) == (200, True, False)
+    assert len(asked) == 3

@@ -1,5 +1,6 @@
 """How much one person may do where several sign in: rates, turns, campaigns, bytes, what is open, and who has none."""
 
+import asyncio
 import html
 import sqlite3
 import time
@@ -101,9 +102,67 @@ def test_a_person_plays_so_many_turns_a_minute_and_others_as_many(served):
     for name in ("say", "retry", "edit", "rewrite"):
         form = {} if name == "retry" else {"text": "I wait."}
         refused(ann.post(name, **form), "You may play 1 turns a minute.", 60)
+    refused(ann.post("forget", words="halfling", sure="1"), "You may play 1 turns a minute.", 60)
+    assert "halfling" in ann.get("story").text
+    assert ann.post("forget", words="halfling").status_code == 200, "it is only looked for"
     assert "I wait." not in ann.get("story").text
     assert ann.post("say", text=" ").status_code == 200, "no words are no turn"
     bob.say(MIRA)
+
+
+def test_to_open_a_campaign_whose_message_has_no_reply_is_a_turn_or_leaves_the_message(served, monkeypatch):
+    server = served()
+    ann = at(server)
+    ann.say(MIRA)
+    with half_answers():
+        ann.post("say", text="I look around.", ticket="1")
+        ann.post("stop")
+        server.stop()
+    monkeypatch.setenv("QUESTBOOK_MOST_TURNS", "1")
+    server.start()
+    at(server, campaign="reef").say(MIRA)  # the one turn of this minute
+    for _ in range(2):
+        story = ann.open()
+        assert (story.status_code, "Try again" in story.text, "I look around." in story.text) == (200, True, True)
+    server.stop()
+    server.start()
+    ann.open()
+    deadline = time.monotonic() + 10
+    while "Try again" in (story := ann.get("story").text) or 'data-turn="2"' not in story:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    refused(ann.post("say", text="I wait."), "You may play 1 turns a minute.", 60)
+
+
+def test_nobody_lifts_what_a_turn_may_cost_above_what_the_server_says(served, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_MAX_TOOL_ROUNDS", "10")
+    server = served()
+    ann = at(server)
+    ann.say(MIRA)
+    for form, most in (
+        ({"max_message_chars": "9000"}, "8000"), ({"max_reply_chars": "20001"}, "20000"),
+        ({"max_roll_rounds": "5"}, "4"), ({"buffer_tokens": "4001"}, "4000"), ({"buffer": "unbounded"}, "tokens"),
+        ({"buffer": "turns", "buffer_turns": "11"}, "10"), ({"model_timeout": "121"}, "120"),
+    ):  # fmt: skip
+        answer = ann.post("settings", **form)
+        assert (answer.status_code, answer.headers["hx-retarget"]) == (409, f"#p-{[*form][-1]}"), form
+        assert f"and on this server no campaign has more than {most}" in html.unescape(answer.text)
+    with Visitor(server.url, "/u/ann/a/companion/", "ann") as companion:
+        companion.say("Hello.")
+        assert companion.post("settings", max_tool_rounds="10").status_code == 200, "it is the server's own"
+        assert "no campaign has more than 10" in companion.post("settings", max_tool_rounds="11").text
+    assert ann.post("settings", max_message_chars="500", buffer="turns", buffer_turns="3").status_code == 200
+    refusal = ann.post("say", text="x" * 501, ticket="1")
+    assert "The message has 501 characters; at most 500 can be read." in refusal.text
+
+    async def write():  # over an API
+        async with server.home.open_store() as store:
+            settings = {"max_message_chars": "20000", "buffer": "unbounded"}
+            await store.aput(("ann", "cape", "shelf"), "shelf", {"settings": settings}, index=False)
+
+    asyncio.run(write())
+    refusal = at(server, campaign="cape").post("say", text="x" * 8001, ticket="1")
+    assert "The message has 8,001 characters; at most 8,000 can be read." in refusal.text
 
 
 @pytest.mark.slow
@@ -225,4 +284,5 @@ def test_one_person_at_home_has_no_limits(tmp_path, monkeypatch):
             with Visitor(server.url, f"/c/{campaign}/") as visitor:
                 visitor.say(MIRA)
                 visitor.say("I look around.")
+                assert visitor.post("settings", max_message_chars="20000").status_code == 200
                 assert 'data-turn="2"' in visitor.get("story").text

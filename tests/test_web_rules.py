@@ -333,6 +333,9 @@ def test_only_the_last_reply_is_rewritten(player):
     assert player.post("rewrite", turn="1", text="Gold rains.").status_code == 409
     assert "Gold rains." not in player.get("story").text
     assert player.post("edit", turn="1", text="I fly.").status_code == 409
+    long = player.post("rewrite", turn="2", text="x" * 20_001)
+    assert "The reply has 20,001 characters; it may have 20,000 at most. Shorten it." in long.text
+    assert "xxx" not in player.get("story").text
     assert player.post("rewrite", turn="2", text="It rains.").status_code == 204
     assert "It rains." in player.get("story").text
 

@@ -71,6 +71,12 @@ def test_a_request_in_pieces_is_limited_on_the_wire(server):
         assert visitor.get("story").status_code == 200
 
 
+def test_the_head_of_a_request_is_limited(server):
+    head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nx-more: "
+    assert " 200 " in raw(server, f"{head}{'x' * 10_000}\r\n\r\n")
+    assert " 400 " in raw(server, f"{head}{'x' * 200_000}\r\n\r\n")
+
+
 def test_a_bomb_in_a_campaign_s_file_keeps_nobody_waiting(server, tmp_path):
     lists = (b'{"id":"x","json":[' + b"[]," * 160_000 + b"[]]}\n") * 41
     bombs = [

@@ -320,6 +320,15 @@ async def test_what_a_stranger_does_is_written_down_without_a_token(tmp_path):
     assert csrf not in text
 
 
+async def test_a_name_as_long_as_a_path_fills_no_log(tmp_path):
+    app, web = page_of(tmp_path)
+    bearer = {"authorization": f"Bearer {token()}"}
+    assert (await web.get(f"/u/{'e' * 20_000}/c/{'x' * 20_000}/", headers=bearer)).status_code == 404
+    [line] = lines_of(tmp_path)
+    assert (line["event"], line["owner"], line["campaign"]) == ("refused", "e" * 200, "x" * 200)
+    await app.state.page.pool.close()
+
+
 async def test_what_cannot_be_written_down_does_not_happen(tmp_path):
     _, web = page_of(tmp_path)
     (tmp_path / "audit.log").mkdir()
@@ -424,8 +433,7 @@ async def test_sessions_that_cannot_be_kept_are_said_with_what_to_do(tmp_path):
 
 async def test_a_database_that_is_away_when_a_session_is_looked_up_is_said_in_a_sentence(tmp_path, monkeypatch, caplog):
     app, _ = page_of(tmp_path)
-    quiet = httpx.ASGITransport(app, raise_app_exceptions=False)  # the server writes it down as well
-    async with httpx.AsyncClient(transport=quiet, base_url="http://localhost") as web:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as web:
         await signed_in(web)
 
         async def read(self, key):
@@ -435,6 +443,7 @@ async def test_a_database_that_is_away_when_a_session_is_looked_up_is_said_in_a_
         answer = await web.get("/")
     assert (answer.status_code, "try again in a moment" in answer.text) == (503, True)
     assert "it was stopped" not in answer.text, "what is inside is for who runs the server"
+    assert answer.headers["x-content-type-options"] == "nosniff"
     assert "Cannot use the database: it was stopped." in caplog.text
 
 

@@ -10,12 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import httpx
 from aegra_api.api import store as store_api
 from aegra_api.core.auth_ctx import get_auth_ctx
 from aegra_api.core.database import db_manager
 from fastapi import FastAPI, HTTPException
-from langgraph_sdk.client import LangGraphClient
 from starlette.middleware import Middleware
 
 from questbook.graphs.local.homes import find_home
@@ -73,13 +71,6 @@ def _remember_request(server: Any) -> Any:
     return remember
 
 
-def _client_of(scope: Any, server: Any) -> LangGraphClient:
-    """Return a client that asks Aegra, without a socket, as who sent a request."""
-    headers = [(name, value) for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
-    transport = httpx.ASGITransport(server)
-    return LangGraphClient(httpx.AsyncClient(transport=transport, base_url="http://aegra", headers=headers))
-
-
 @asynccontextmanager
 async def _attend(_: FastAPI) -> AsyncIterator[None]:
     start_logging("questbook")
@@ -89,5 +80,5 @@ async def _attend(_: FastAPI) -> AsyncIterator[None]:
 
 db_manager.initialize, db_manager.close = _open, _close
 store_api.apply_namespace_scoping = _own_namespace
-_CHECKS = [Middleware(_remember_request), Middleware(check_runs, client_of=_client_of)]
+_CHECKS = [Middleware(_remember_request), Middleware(check_runs)]
 app = FastAPI(title="Questbook on Aegra", lifespan=_attend, middleware=_CHECKS)

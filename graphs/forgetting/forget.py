@@ -40,6 +40,7 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
+_unfinished: set[tuple[str, str]] = set()  # users and campaigns of which words were cut, and the files hold them yet
 _NO_WORDS = {"player": FORGOTTEN, "reply": FORGOTTEN}
 
 
@@ -191,14 +192,21 @@ class Forgetting:
             checkpoints=await self._erasure.cut(threads, phrase, write=False) if self._erasure else 0,
         )
 
-    async def forget(self, words: str, remove: Callable[[JSON], bool] = lambda _: False) -> Matches:
+    async def forget(
+        self, words: str, remove: Callable[[JSON], bool] = lambda _: False, *, completes: bool = True
+    ) -> Matches:
         """Forget words, on every branch, as `forget` above; return what held them.
 
         The files are written again even if nothing holds the words any more: that completes a call that was stopped.
+        Without `completes`, only one that was stopped in this process: it takes long, and others wait meanwhile.
         """
-        matches, phrase = await self.find(words), Phrase(words)
+        matches, phrase, owner = await self.find(words), Phrase(words), (self.user, self.campaign)
+        if completes or matches:
+            _unfinished.add(owner)
         removal = await self.cut_out(phrase, remove)
-        await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
+        if owner in _unfinished or removal.items or removal.checkpoints:
+            await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
+            _unfinished.discard(owner)
         return matches._replace(playing=removal.playing)
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:

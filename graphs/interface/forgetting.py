@@ -41,27 +41,31 @@ async def forgetting_of(game: Game) -> Forgetting:
     return Forgetting(store, game.checkpointer, game.context.user, game.context.campaign, [game.thread_id])
 
 
-async def find_words(game: Game, words: str) -> Preview:
-    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt."""
+async def find_words(game: Game, words: str, *, alone: bool = False) -> Preview:
+    """Return what holds words and a player may see: in the campaign, and in what was typed at the prompt.
+
+    `alone`: nothing is read, changed or said of what others keep here, such as the prompt's lines.
+    """
     matches = await _find_shown(await forgetting_of(game), words)
-    typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in _typed_entries(game.home.prompt_history))
+    entries = [] if alone else _typed_entries(game.home.prompt_history)
+    typed = sum(Phrase(words).is_in(_typed_text(entry)) for entry in entries)
     lines = _preview(matches, typed, name_of(game.context.campaign))
     emptied = ["Without these words, little or nothing is left of:", *_records(matches.emptied, "")]
     emptied.append("Yes removes them as a whole; else they stay, with “[forgotten]” in place of the words.")
     return Preview(lines, emptied if matches.emptied else [])
 
 
-async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) -> str:
+async def forget_words(game: Game, words: str, *, remove_emptied: bool = False, alone: bool = False) -> str:
     """Forget words in the campaign and in what was typed at the prompt; return the sentences that say what was done.
 
     If `remove_emptied`, memories that say nothing without the words are removed; else they stay, with "[forgotten]" in
-    place of the words.
+    place of the words. `alone` is as in `find_words`; then files are written again only if they held the words.
     """
     forgetting, phrase = await forgetting_of(game), Phrase(words)
     matches = await _find_shown(forgetting, words)
-    typed = await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
+    typed = 0 if alone else await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
     # Even if nothing holds the words: it completes a run that was stopped.
-    done = await forgetting.forget(words, lambda _: remove_emptied)
+    done = await forgetting.forget(words, lambda _: remove_emptied, completes=not alone)
     name = name_of(game.context.campaign)
     result = f"Nothing that you can see in {name} says “{phrase.words}”; nothing else does now."
     if counts := _counts(matches, typed):
@@ -69,7 +73,7 @@ async def forget_words(game: Game, words: str, *, remove_emptied: bool = False) 
         if matches.emptied:
             count = number_of(len(matches.emptied), "memory", "memories")
             result += f" {'Removed as a whole' if remove_emptied else 'Kept without the words'}: {count}."
-    files = await asyncio.to_thread(files_with, game.home.path, phrase)
+    files = [] if alone else await asyncio.to_thread(files_with, game.home.path, phrase)
     if done.playing:
         result += " A turn is being played elsewhere, such as in Studio, or was stopped just now: it still has these "
         result += "words and writes them again. They leave checkpoints.db when it ends."

@@ -225,7 +225,7 @@ class PostgresHome:
         return [f"{name}: {now[name]}" for name in sorted(name for name in now if now[name] != meta.get(name))]
 
     def _pool(self) -> AbstractAsyncContextManager[AsyncConnectionPool[Any]]:
-        return shared(self, self._open_pool)
+        return shared((PostgresHome, self.url), self._open_pool)  # whatever home asks, such as one of a probe
 
     @asynccontextmanager
     async def _open_pool(self) -> AsyncIterator[AsyncConnectionPool[Any]]:

@@ -212,7 +212,7 @@ def session_options() -> dict[str, Any]:
     name = os.environ.get(ADDRESS) or f"{socket.gethostname()}:{os.getpid()}"[:_MAX_NAME]
     if len(os.fsencode(name)) > _MAX_NAME:
         raise SettingsError(f"{ADDRESS} takes at most {_MAX_NAME} bytes, got {name!r:.80}.")
-    alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    alive = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
     return {"application_name": f"{_PROGRAM}{name}", "connect_timeout": 10, **alive}
 
 

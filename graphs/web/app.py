@@ -10,6 +10,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -74,9 +75,10 @@ def create_app(
     static = Mount("/static", StaticFiles(directory=_STATIC), name="static")
     routes = [*campaigns.ROUTES, *mounts, Route("/favicon.ico", RedirectResponse(f"{root}/static/icon.svg")), static]
     guard = Middleware(PageGuard, secret=secret, sign_in=sign_in, root=root, log_in=log_in, limits=limits)
-    handlers: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
-    handlers |= {Exception: _fail, HTTPException: _miss}
-    checks = [guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
+    refusals: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
+    handlers = refusals | {Exception: _fail, HTTPException: _miss}
+    told = Middleware(ExceptionMiddleware, handlers=refusals)  # what the guard meets, such as sessions that are away
+    checks = [told, guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
     if not root:  # the other server has its own
         checks.insert(0, Middleware(Endpoints, problem=state.problem))
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
@@ -101,6 +103,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     is_away = isinstance(error, HomeError)
     hides = is_away and state_of(request).log_in  # where it is, only the log says to others
     answer = _problem(request, _AWAY if hides else " ".join(shorten(problems)), 503 if is_away else 409)
+    add_headers(answer.headers, request.scope, answer.status_code)  # that of the guard does not come by it
     if isinstance(error, CampaignBusyError) and error.holder:
         answer.headers["questbook-held-by"] = error.holder  # for a proxy
     if isinstance(error, HomeError | StoreError):  # who runs the server should see this, too
@@ -118,8 +121,7 @@ async def _miss(request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    text = "That failed; the server's log says why. What was played is kept."  # the guard may know: a database is away
-    answer = await _refuse(request, error) if isinstance(error, QuestbookError) else _problem(request, text, 500)
+    answer = _problem(request, "That failed; the server's log says why. What was played is kept.", 500)
     add_headers(answer.headers, request.scope, answer.status_code)  # this answer does not come by the guard
     return answer
 

@@ -165,12 +165,18 @@ async def check_kept(request: Request, *, is_new: bool = False) -> None:
         await state.quotas.check_kept(owner, is_new=is_new)
 
 
+def check_turn(request: Request) -> None:
+    """Count a turn of who asks, or what takes as long; where people sign in, refuse one too many."""
+    if quotas := state_of(request).quotas:
+        quotas.check_turn(request.scope[PERSON])
+
+
 async def note(request: Request, event: Event, **more: str | list[str]) -> None:
     """Write into the audit log, if there is one, what is about to be done with a request's campaign, or was refused."""
     state = state_of(request)
     if state.audit:
         machine, owner, name = state.named(request)
-        of = {"owner": owner, "campaign": name, "machine": machine}
+        of = {"owner": f"{owner:.200}", "campaign": f"{name:.200}", "machine": machine}
         await state.audit.write(event, str(request.scope[PERSON]), address_of(request), **of, **more)
 
 

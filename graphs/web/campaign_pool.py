@@ -9,11 +9,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from langgraph.store.base import PutOp
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import CompanionContext, own_campaign
@@ -29,7 +30,7 @@ from questbook.graphs.web.open_campaign import BusyError, OpenCampaign
 from questbook.graphs.web.sign_in import PERSON
 from questbook.memory.errors import StoreError
 from questbook.memory.store.any_store import put_all
-from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
+from questbook.memory.timeline.namespaces import campaign_namespace, read_label
 from questbook.types import JSON
 
 _KEY = "shelf"  # the name under which stores keep the record; it stays as it is
@@ -39,6 +40,10 @@ SETTINGS = (
     "max_roll_rounds", "max_tool_rounds", "max_message_chars", "max_reply_chars", "model_timeout", "update_timeout",
 )  # fmt: skip
 """Settings that a campaign may have of its own, in the order of the page."""
+_CAPPED = (
+    "buffer_tokens", "buffer_turns", "summary_offset", "summary_tokens", "recall_tokens", "max_roll_rounds",
+    "max_tool_rounds", "max_message_chars", "max_reply_chars", "model_timeout", "update_timeout",
+)  # fmt: skip
 
 
 async def settings_of(home: Home, user: str, campaign: str) -> JSON:
@@ -50,7 +55,7 @@ async def settings_of(home: Home, user: str, campaign: str) -> JSON:
 async def put_away(home: Home, user: str) -> set[str]:
     """Return the names of the campaigns that were put away."""
     records = await home.records(campaign_namespace(user, "")[0], _KEY, _KEY)
-    return {unescape_label(path[1]) for path, record in records.items() if record.get("put_away") is True}
+    return {read_label(path[1]) for path, record in records.items() if record.get("put_away") is True}
 
 
 async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
@@ -63,8 +68,10 @@ async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     """Return owner and name of each campaign that others share with a person."""
     records = (await home.records(None, _KEY, _KEY)).items()
     guests = [(path, record.get("guests")) for path, record in records if len(path) == len(_place("", ""))]
-    shared = [path for path, named in guests if isinstance(named, list) and person in named]
-    return [(unescape_label(path[0]), unescape_label(path[1])) for path in shared]
+    paths = [path for path, named in guests if isinstance(named, list) and person in named]
+    shared = [(read_label(path[0]), read_label(path[1])) for path in paths]
+    # What others wrote over an API may stand where no campaign has its record.
+    return [names for names, path in zip(shared, paths, strict=True) if _place(*names) == path]
 
 
 async def change_record(campaign: OpenCampaign, change: JSON) -> None:
@@ -107,7 +114,8 @@ class CampaignPool:
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:
         """Return a campaign, which stays open while the request of `scope` lasts.
 
-        If it is not open, it is opened, and a message that was left without a reply is answered. If it has not begun,
+        If it is not open, it is opened, and a message that was left without a reply is answered, as a turn of who asks
+        if they may play one. If it has not begun,
         a request that changes nothing gets a preview, which is for itself alone.
 
         Raises:
@@ -122,14 +130,14 @@ class CampaignPool:
                 if (campaign := self._campaigns.get(key)) is None:
                     self.drain.check()  # to open one may answer what was left without a reply
                     own = await settings_of(self._home, owner, name if machine == GAME else own_campaign(name))
-                    context = context_of(self._context.model_copy(update={"user": owner}), machine, name, own)
+                    base = self._context.model_copy(update={"user": owner})
+                    context = context_of(base, machine, name, own, caps=self._quotas is not None)
                     if (is_new := await self._is_new(context)) and scope["method"] in ("GET", "HEAD"):
-                        campaign = await self._open(key, context, is_new=True, is_preview=True)
+                        campaign = await self._open(key, context, person, is_new=True, is_preview=True)
                         self._previews.add(campaign)
                     else:
                         async with self._place_for(key, person):
-                            campaign = self._campaigns[key] = await self._open(key, context, is_new=is_new)
-                            campaign.person = person
+                            campaign = self._campaigns[key] = await self._open(key, context, person, is_new=is_new)
                         for preview in [one for one in self._previews if one.game.thread_id == campaign.game.thread_id]:
                             await preview.end_streams()  # the browser asks again, and gets those of the campaign
         scope[_IN_USE].append(campaign)
@@ -245,17 +253,22 @@ class CampaignPool:
             threads = [saved async for saved in last_of_threads(saver, context.user, context.campaign)]
             return not threads and await read_saved_game(saver, thread_id_of(context.user, context.campaign)) is None
 
-    async def _open(self, key: Key, context: Settings, *, is_new: bool, is_preview: bool = False) -> OpenCampaign:
+    async def _open(
+        self, key: Key, context: Settings, person: str, *, is_new: bool, is_preview: bool = False
+    ) -> OpenCampaign:
         resources = AsyncExitStack()
         try:
             game = await resources.enter_async_context(open_game(context, self._home, key[0], holds=not is_preview))
             if not is_new and await game.saved_game() is None:
                 await game.enter()
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)
-            campaign.key = key
+            campaign.key, campaign.person, campaign.hides = key, person, self._quotas is not None
             campaign.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
-                await campaign.play(game.resume(), saved.unanswered, is_kept=True)
+                with suppress(HTTPException):  # who has played too often finds it with *Try again*
+                    if self._quotas:
+                        self._quotas.check_turn(person)
+                    await campaign.play(game.resume(), saved.unanswered, is_kept=True)
         except BaseException:
             await resources.aclose()
             raise
@@ -269,11 +282,21 @@ def who_gives_way(holders: Iterable[str], person: str) -> str | None:
     return most if counts[most] > counts[person] + 1 else None
 
 
-def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:
-    """Return the settings of a game, or of a companion: those of all campaigns, and its own, which are checked."""
+def context_of(context: Context, machine: str, name: str, settings: JSON, *, caps: bool = False) -> Settings:
+    """Return the settings of a game or companion: those for all, and its own, checked and, if `caps`, not `lifted`."""
     if "weights" in settings:
         settings = settings | {"weights": context.weights.model_dump() | settings["weights"]}
+    made: Settings
     if machine == GAME:
-        return Context.of(context.model_dump() | settings | {"campaign": name})
-    shared = {field: getattr(context, field) for field in Settings.model_fields if field != "campaign"}
-    return CompanionContext.of(shared | settings | {"campaign": own_campaign(name)})
+        made = Context.of(context.model_dump() | settings | {"campaign": name})
+    else:
+        shared = {field: getattr(context, field) for field in Settings.model_fields if field != "campaign"}
+        made = CompanionContext.of(shared | settings | {"campaign": own_campaign(name)})
+    return made.model_copy(update=lifted(context_of(context, machine, name, {}), made)) if caps else made
+
+
+def lifted(common: Settings, made: Settings) -> JSON:
+    """Return the common values of those settings of which a campaign has more: where people sign in, it may not."""
+    values = {name: getattr(common, name) for name in _CAPPED if name in type(common).model_fields}
+    more = {name: value for name, value in values.items() if getattr(made, name) > value}
+    return more | ({"buffer": common.buffer} if made.buffer == "unbounded" != common.buffer else {})

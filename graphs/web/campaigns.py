@@ -101,9 +101,13 @@ async def show(request: Request, campaign: OpenCampaign) -> Response:
 async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
     game, settings = campaign.game, _settings_of(form)
-    base = state_of(request).context.model_copy(update={"user": game.context.user})
+    state = state_of(request)
+    base, name = state.context.model_copy(update={"user": game.context.user}), assistant_name(game.context.campaign)
     try:
-        changed = campaign_pool.context_of(base, game.machine, assistant_name(game.context.campaign), settings)
+        common, changed = (campaign_pool.context_of(base, game.machine, name, of) for of in ({}, settings))
+        for field, most in campaign_pool.lifted(common, changed).items() if state.quotas else ():
+            rule = f"got {getattr(changed, field)}, and on this server no campaign has more than {most}"
+            raise SettingsError(f"Setting {field}: {rule}. Nothing was changed.")
     except SettingsError as error:  # it begins with the name of the setting
         wrong = re.match(r"Setting ([\w.]+)", str(error))
         places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
@@ -261,7 +265,8 @@ async def _take_settings(state: AppState, game: Game) -> None:
     """Play a campaign that was brought here with its own settings from now on."""
     base, name = state.context.model_copy(update={"user": game.context.user}), game.context.campaign
     settings = await campaign_pool.settings_of(state.home, game.context.user, name)
-    game.context = campaign_pool.context_of(base, game.machine, assistant_name(name), settings)
+    caps = state.quotas is not None
+    game.context = campaign_pool.context_of(base, game.machine, assistant_name(name), settings, caps=caps)
 
 
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:

@@ -10,6 +10,7 @@ import re
 import time
 from urllib.parse import parse_qs
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -121,6 +122,7 @@ class PageGuard:
             await send(message)
 
         try:
+            _check_charset(Headers(scope=scope).get("content-type", ""))
             body = LimitedBody(scope, receive)
             refusal = await self._refusal(Request(scope, body.receive), body, is_static=is_static)
             await (refusal or self._app)(scope, body.receive, send_with_headers)
@@ -178,6 +180,15 @@ def add_headers(headers: MutableHeaders, scope: Scope, status: int, *, is_static
 def page_token(secret: str, holder: str) -> str:
     """Return what a page sends with each change: another one for each session, or for each person without one."""
     return sign(secret, "page", holder)
+
+
+def _check_charset(content_type: str) -> None:
+    """Refuse a form in another encoding than UTF-8: some, such as punycode, take hours to read a megabyte."""
+    if len(content_type) > 1000:  # even to read it takes long
+        raise HTTPException(400, "The header Content-Type has 1,000 characters at most.", _CLOSE)
+    kind, options = parse_options_header(content_type)
+    if kind.startswith(b"multipart/") and options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
+        raise HTTPException(400, "Forms are read in UTF-8 alone. Nothing was changed; send it so.", _CLOSE)
 
 
 def _foreign(request: Request, *, changes: bool) -> str:

@@ -12,7 +12,7 @@ from questbook.graphs.interface.forgetting import find_words, forget_words, retr
 from questbook.graphs.local.game import Game
 from questbook.graphs.memories.memories import Memories
 from questbook.graphs.turn.player_view import shown_memories
-from questbook.graphs.web.app_state import acts, html, note, shows, state_of
+from questbook.graphs.web.app_state import acts, check_turn, html, note, shows, state_of
 from questbook.graphs.web.edits import origin
 from questbook.graphs.web.open_campaign import OpenCampaign
 from questbook.memory.recall.query import Query, Reason
@@ -55,11 +55,13 @@ async def memory(request: Request, campaign: OpenCampaign) -> Response:
 async def forget(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Show what holds some words; once a person is sure, forget them."""
     words, is_sure = " ".join(str(form.get("words", "")).split()), form.get("sure") == "1"
+    game, alone, whole = campaign.game, state_of(request).log_in, form.get("whole") == "1"
     if is_sure:
+        check_turn(request)
         await note(request, "forget")
     async with campaign.change() if is_sure else campaign.alone():
-        lines = [] if is_sure else (await find_words(campaign.game, words)).lines
-        done = await forget_words(campaign.game, words, remove_emptied=form.get("whole") == "1") if is_sure else ""
+        lines = [] if is_sure else (await find_words(game, words, alone=alone)).lines
+        done = await forget_words(game, words, remove_emptied=whole, alone=alone) if is_sure else ""
     return html(request, "forget.html", {"words": words, "lines": lines, "done": done, "asks": not is_sure})
 
 

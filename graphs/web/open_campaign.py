@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 _UPDATES_KEPT = 4000  # of a turn: a page that was away for longer loads the story again
 _TICKETS_KEPT = 200
 _UPKEEP_SECONDS = 900.0
+_AWAY = "The games cannot be reached at the moment. Your message is kept; try again."
 
 
 class BusyError(QuestbookError):
@@ -63,6 +64,7 @@ class OpenCampaign:
         self.game, self._stack, self.is_new, self.is_preview = game, stack, is_new, is_preview
         self.key = ("", "", "")  # graph, owner and name
         self.person = ""  # for whom it was opened
+        self.hides = False  # whether only the log says what of the server has failed, and where it is
         self.live: LiveTurn | None = None  # the turn that is being played, noted, or has failed; None: none of them
         self.memories: list[JSON] | None = None  # what was recalled for the last turn; None: it is not known
         self.report: PromptReport | None = None  # what the model saw in it
@@ -249,7 +251,8 @@ class OpenCampaign:
             _log.exception("A turn of %r failed", self.game.context.campaign)
             is_kept = live.kept.is_set()
             text = "Your message is kept; try again." if is_kept else "Your message was not kept; say it again."
-            await self._fail(live, QuestbookError(f"The turn failed: {error}. {text}"))
+            reason = "The turn failed; the server's log says why." if self.hides else f"The turn failed: {error}."
+            await self._fail(live, QuestbookError(f"{reason} {text}"))
         finally:
             live.kept.set()  # also if nothing happened
 
@@ -261,7 +264,10 @@ class OpenCampaign:
         elif error is None:
             await self._tell("stopped", {})
         else:
-            self.problem = str(error)
+            hides = self.hides and isinstance(error, HomeError | StoreError)
+            if hides:
+                _log.warning("A turn of %r failed: %s", self.game.context.campaign, error)
+            self.problem = _AWAY if hides else str(error)
             await self._tell("problem", {"text": self.problem})
 
     async def _is_kept(self, live: LiveTurn) -> bool:

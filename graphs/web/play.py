@@ -14,11 +14,13 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.web.app_state import acts, html, shows, state_of
+from questbook.graphs.local.home import HomeError
+from questbook.graphs.web.app_state import acts, check_turn, html, shows, state_of
 from questbook.graphs.web.campaign_pool import guests_of, who_gives_way
 from questbook.graphs.web.open_campaign import OpenCampaign, StreamUpdate
 from questbook.graphs.web.sign_in import PERSON
 from questbook.graphs.web.story import latest_turns, rewrite_reply, undo_of
+from questbook.memory.errors import StoreError
 
 _BEAT_SECONDS = 15.0
 _LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
@@ -56,7 +58,7 @@ async def say(request: Request, campaign: OpenCampaign, form: FormData) -> Respo
         hint = "Here the buttons below your message do it; lines, memories and settings are beside the story."
         raise InputError(f"{said.split()[0]} is a command of the terminal. {hint}")
     if said.strip():
-        _check_rate(request)
+        check_turn(request)
         await campaign.say(await _words_of(request, campaign, said), str(form.get("ticket", "")))
     if "hx-request" not in request.headers:
         return RedirectResponse("./", 303)
@@ -70,7 +72,7 @@ async def stop(_request: Request, campaign: OpenCampaign, _form: FormData) -> No
 
 async def retry(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
-    _check_rate(request)
+    check_turn(request)
     async with campaign.alone():
         saved = await campaign.game.saved_game()
         if saved and saved.unanswered is not None:
@@ -85,7 +87,7 @@ async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None
     """Play the last turn again with other words of the player."""
     if text := str(form.get("text", "")).strip():
         text = await _words_of(request, campaign, text)
-        _check_rate(request)
+        check_turn(request)
         async with campaign.alone():
             await _check_turn(campaign, form)
             await campaign.play(campaign.game.edit(text), text)
@@ -94,7 +96,9 @@ async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None
 async def rewrite(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Put a person's words in the place of the last reply; its notes are made again, so it counts as a turn."""
     if text := str(form.get("text", "")).strip():
-        _check_rate(request)
+        if len(text) > (most := campaign.game.context.max_reply_chars):
+            raise InputError(f"The reply has {len(text):,} characters; it may have {most:,} at most. Shorten it.")
+        check_turn(request)
         async with campaign.change(is_same_line=True):
             await _check_turn(campaign, form)
             if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
@@ -142,11 +146,6 @@ _CHANGES = {
     "line": name_line, "wish": wish,
 }  # fmt: skip
 ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/events", events)]
-
-
-def _check_rate(request: Request) -> None:
-    if quotas := state_of(request).quotas:
-        quotas.check_turn(request.scope[PERSON])
 
 
 async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:
@@ -200,7 +199,11 @@ async def _stream(
         while time.monotonic() < ends or (not seconds and after < campaign.number):
             waiting = waiting or asyncio.create_task(_next(updates))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
-            if not await admits():
+            try:
+                is_in = await admits()
+            except (HomeError, StoreError):  # it cannot be said now: the browser asks again
+                return
+            if not is_in:
                 yield "event: gone\ndata: {}\n\n"
                 return
             if not done:

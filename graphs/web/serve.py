@@ -128,6 +128,7 @@ def server_of(app: "ASGIApp", pool: "CampaignPool", proxies: Collection[str] = (
             await super().shutdown(sockets)
 
     options: Any = {"log_config": None} if writes_json() else {"log_level": "warning"}
+    options |= {"http": "h11"}  # it limits the head of a request, which httptools does not
     options |= {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
     return Server(uvicorn.Config(app, lifespan="on", ws="none", timeout_graceful_shutdown=1, **options))
 

@@ -86,8 +86,8 @@ class SignIn:
 
     async def begin(self, request: Request) -> Response:
         """Begin a session with the token of a form, or of the request; the browser's last session ends."""
-        token = bearer_of(request.headers) or str((await request.form()).get("token", "")).strip()
         self._attempts.check(address_of(request))
+        token = bearer_of(request.headers) or str((await request.form()).get("token", "")).strip()
         try:
             who = await self._check.identify_token(token)
         except IdentityError as error:
