@@ -141,6 +141,8 @@ async def test_the_newest_records_come_oldest_first_each_once():
     assert [item.key for item in await newest_items(store, SPACE, [{"kind": "x"}])] == ["c", "a"]
     both = await newest_items(store, SPACE, [{"kind": "x"}, {"kind": "y"}, {}])
     assert [item.key for item in both] == ["e", "c", "d", "b", "a"]
+    await store.aput((*SPACE, "deeper"), "f", {"order": "4"})
+    assert [item.key for item in await newest_items(store, SPACE, [{}], 1)] == ["a"], "of the namespace itself"
 
 
 async def test_reading_all_and_reading_records_starts_no_time_to_live_again():

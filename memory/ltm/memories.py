@@ -21,7 +21,7 @@ from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.recall.intents import off_record
-from questbook.memory.store.any_store import AnyItemT, items_under, newest_items, put_all, search_all
+from questbook.memory.store.any_store import AnyItemT, is_own, items_under, newest_items, put_all, search_all
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
@@ -202,7 +202,7 @@ async def list_characters(store: BaseStore, user: str | None = None) -> dict[str
 
 async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
     """Return all memories of a namespace, the latest first."""
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items = [item async for item in items_under(store, namespace) if is_own(item, namespace)]
     return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
 
 

@@ -110,17 +110,22 @@ async def items_under(
         offset += len(items)
 
 
+def is_own(item: AnyItem, namespace: Namespace) -> bool:
+    """Return whether an item is in a namespace itself: a search finds those of deeper namespaces, too."""
+    return tuple(item.namespace) == tuple(namespace)
+
+
 async def newest_items(
     store: BaseStore, namespace: Namespace, filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
 ) -> list[SearchItem]:
-    """Return the newest records that meet one of some filters, oldest first, without embedding a query.
+    """Return a namespace's newest records that meet one of some filters, oldest first, without embedding a query.
 
     All records are read, because stores list them in different orders.
     """
     joined = len(filters) > 1 and getattr(store, "filters_any", False)  # a timeline with many forks has many
     wanted = [{"$or": list(filters)}] if joined else filters
-    found = {each.key: each for one in wanted async for each in items_under(store, namespace, one, refresh_ttl=False)}
-    return sorted(found.values(), key=_age)[-limit:]
+    found = [each for one in wanted async for each in items_under(store, namespace, one, refresh_ttl=False)]
+    return sorted({each.key: each for each in found if is_own(each, namespace)}.values(), key=_age)[-limit:]
 
 
 def _age(item: SearchItem) -> tuple[str, str, str, str]:
