@@ -284,6 +284,15 @@ async def test_of_a_directory_what_can_be_read_is_taken(store, tmp_path):
     assert [path.name for path in find_documents([tmp_path])[1]] == ["a.png"]
 
 
+@pytest.mark.parametrize("of", [str, Path])
+async def test_one_path_is_one_file_whatever_lies_in_the_working_directory(store, tmp_path, monkeypatch, of):
+    files(tmp_path, world_md="The king is called Arn.", secret_md="nobody knows")
+    monkeypatch.chdir(tmp_path)
+    done = [each async for each in add_lore(store, "u", "c", of("world.md"))]
+    assert [(each.path, each.outcome) for each in done] == [(Path("world.md"), "added")]
+    assert find_documents(of("world.md")) == ([Path("world.md")], [])
+
+
 async def test_names_that_are_no_text_are_shown_and_kept(store, tmp_path):
     path = tmp_path / "g\udce9.md"
     path.write_text("x")

@@ -102,7 +102,10 @@ def read_bytes(path: Path) -> bytes:
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
 
 
-def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Path]]:
+AnyPath = str | os.PathLike[str]
+
+
+def find_documents(paths: AnyPath | Iterable[AnyPath]) -> tuple[list[Path], list[Path]]:
     """Find files to read, each once: those in `paths`, and in its directories, however deep, all of a supported kind.
 
     Hidden files and directories are left out, and links to directories are not followed. A directory without a
@@ -110,7 +113,7 @@ def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
     whose kind is not supported.
     """
     files, others = dict[Path, None](), dict[Path, None]()
-    for path in map(Path, paths):
+    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
         if not os.path.isdir(path):
             files[path] = None
             continue
