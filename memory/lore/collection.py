@@ -25,7 +25,7 @@ from questbook.types import JSON
 LORE = "lore"  # last label of the namespace of a campaign's lore
 
 _FILES = "lore_files"
-_READER_VERSION = b"questbook lore 1\n"  # part of each digest: with another number, unchanged files are read again
+_READER_VERSION = b"questbook lore 2\n"  # part of each digest: with another number, unchanged files are read again
 
 Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
 
