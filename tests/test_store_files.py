@@ -66,6 +66,18 @@ def test_a_path_may_begin_with_the_sign_of_the_home_directory(tmp_path, monkeypa
     assert (tmp_path / "m.db").is_file()
 
 
+async def test_a_store_stays_with_its_file_when_the_program_goes_to_another_directory(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = FaissStore.open("m.db", None)
+    monkeypatch.chdir(tmp_path / "other")
+    await store.aput(("a",), "k", {"n": 1})
+    await store.aclose()
+    assert list((tmp_path / "other").iterdir()) == []
+    with FaissStore.open("../m.db", None) as other:
+        assert other.get(("a",), "k").value == {"n": 1}
+
+
 @pytest.mark.parametrize(
     "content",
     [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x", b"SQLite format 3\0", bytes(4096)],
