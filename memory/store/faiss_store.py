@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -90,7 +91,7 @@ class FaissStore(BaseStore):
         self._owner = ""  # a name of file and embedder; known when the file is open
         self._cache: NamespaceCache | None = None  # until the first search
         self._sweeper = deletion.Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
-        self._swept = time.monotonic()
+        self._swept = -math.inf  # the first write sweeps: a process may live for less than an interval
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
 
@@ -276,11 +277,11 @@ class FaissStore(BaseStore):
         if writes:
             with self._database.writing() as connection:
                 self._index.check(connection)
-                for write in writes:
-                    rows.apply_write(connection, write)
                 if time.monotonic() - self._swept >= self._sweeper.seconds:
                     self._swept = time.monotonic()
                     deletion.delete_expired(connection)
+                for write in writes:
+                    rows.apply_write(connection, write)
         return results
 
     def _read(
