@@ -10,7 +10,8 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 from zlib import crc32
@@ -19,6 +20,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
 from questbook.memory.errors import EmbedderChangedError, EmbeddingError
+from questbook.memory.sync import run_sync
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,6 +166,24 @@ def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
     return f"{home}:{model}" if model else home
 
 
+def is_only_asynchronous(embed: object) -> bool:
+    """Whether LangGraph has wrapped an asynchronous function, which so has no synchronous method."""
+    return isinstance(embed, EmbeddingsLambda) and not hasattr(embed, "func")
+
+
+_callers_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("callers_loop", default=None)
+
+
+async def embed_here(work: Callable[[], None]) -> None:
+    """Work in a thread; what an asynchronous function embeds for it meanwhile, it embeds in this event loop.
+
+    HTTP clients stay bound to the loop that opened their connections.
+    """
+    context, loop = copy_context(), asyncio.get_running_loop()
+    context.run(_callers_loop.set, loop)
+    await loop.run_in_executor(None, context.run, work)
+
+
 def announced_dims(embed: object) -> int | None:
     """Return the dimension that an embedder says it has; None if it does not say it."""
     sizes = (getattr(embed, attribute, None) for attribute in ("dims", "dimensions", "dim"))
@@ -192,8 +212,6 @@ class BatchEmbedder:
         self.embeddings = embeddings
         self.dims = dims
         self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
-        # LangGraph wraps a function; the wrapper of an asynchronous one has no synchronous method.
-        self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
 
     @classmethod
     def probed(cls, embeddings: Embeddings) -> Self:
@@ -206,11 +224,12 @@ class BatchEmbedder:
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
         """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once."""
         texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
-        if self._only_asynchronous:
-            if asyncio._get_running_loop() is None:
-                return asyncio.run(self._call(texts, queries))
-            instead = "use the store's asynchronous methods there (aput, asearch, abatch)"
-            raise EmbeddingError(f"the embedding function is asynchronous and an event loop is running: {instead}")
+        if is_only_asynchronous(self.embeddings):
+            if asyncio._get_running_loop() is not None:
+                instead = "use the store's asynchronous methods there (aput, asearch, abatch)"
+                raise EmbeddingError(f"the embedding function is asynchronous and an event loop is running: {instead}")
+            call, loop = self._call(texts, queries), _callers_loop.get()
+            return run_sync(call) if loop is None else asyncio.run_coroutine_threadsafe(call, loop).result()
         try:
             of_texts = self.embeddings.embed_documents(texts) if texts else []
             of_queries = [self.embeddings.embed_query(query) for query in queries]

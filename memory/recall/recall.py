@@ -38,7 +38,7 @@ from questbook.memory.recall.names import (
 from questbook.memory.recall.order import Evidence, Named, Order, Passages, compare_meanings, count_words, covers
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
-from questbook.memory.store.any_store import get_values
+from questbook.memory.store.any_store import get_values, sync_twin
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
@@ -309,3 +309,7 @@ def access_op(
     branch = branch_of(timeline, turn)
     value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
     return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)
+
+
+recall_sync = sync_twin(recall)
+"""Return the records that fit a question best, best first; see `recall`."""

@@ -5,18 +5,23 @@ batch, and hide what the stores do differently.
 """
 
 import asyncio
+import inspect
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
 
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
+from questbook.memory.sync import run_sync
 from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
 Namespace = tuple[str, ...]
 
 
@@ -229,6 +234,23 @@ class SyncStore(StoreBehind):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in a thread, by the store's sync method."""
         return await asyncio.to_thread(self.store.batch, ops)
+
+
+def sync_twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:
+    """Return a sync function that does what an asynchronous one does, with the sync methods of its argument `store`.
+
+    So it works inside a running event loop, too, which it blocks meanwhile, as the store's sync methods do.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["store"] = SyncStore(bound.arguments["store"])
+        return run_sync(function(*bound.args, **bound.kwargs))
+
+    run.__name__ = f"{function.__name__}_sync"
+    return run
 
 
 def timed(store: Any, seconds: float) -> TimedStore | None:

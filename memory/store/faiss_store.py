@@ -31,7 +31,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import _does_match
 
-from questbook.memory.embeddings.embedders import RawVectors
+from questbook.memory.embeddings.embedders import RawVectors, embed_here, is_only_asynchronous
 from questbook.memory.errors import UnstorableValueError
 from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
@@ -111,7 +111,7 @@ class FaissStore(BaseStore):
         """Open a store, or create it. Use it at once, with `with`, or with `async with`.
 
         Inside a running event loop, `async with` or the first call opens the file in a worker thread, because opening
-        it here would block the loop.
+        it here would block the loop. So it is with an asynchronous embedding function, whose client works in one loop.
 
         Args:
             path: The SQLite file, in a directory that exists, or an existing directory in which it is
@@ -135,9 +135,7 @@ class FaissStore(BaseStore):
         """
         limits = {"cache_bytes": cache_bytes, "exact_limit": exact_limit}
         store = cls(path, index=index, ttl=ttl, reembed=reembed, progress=progress, synchronous=synchronous, **limits)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if asyncio._get_running_loop() is None and not is_only_asynchronous(store.embeddings):
             store._prepare()
         return store
 
@@ -184,7 +182,7 @@ class FaissStore(BaseStore):
         self.close()
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._prepare)
+        await embed_here(self._prepare)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -220,7 +218,7 @@ class FaissStore(BaseStore):
         The texts of concurrent calls in one tick of the loop are embedded in one call.
         """
         if not self._ready:
-            await asyncio.to_thread(self._prepare)
+            await embed_here(self._prepare)
         batch, vectors = _Batch(ops, self._index), RawVectors({}, {})
         if (embedder := self._index.embedder) is not None:
             vectors = await embedder.aembed(batch.documents, batch.queries)

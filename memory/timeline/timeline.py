@@ -27,7 +27,16 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import Namespace, get_all, get_values, is_own, items_under, put_all, search_all
+from questbook.memory.store.any_store import (
+    Namespace,
+    get_all,
+    get_values,
+    is_own,
+    items_under,
+    put_all,
+    search_all,
+    sync_twin,
+)
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
 from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, check_number, storable
@@ -482,3 +491,9 @@ async def _is_written(
     """
     item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
     return item is not None and all(item.value.get(one) == content.get(one) for one in ("text", "messages", "taught"))
+
+
+claim_sync = sync_twin(claim)
+"""Claim a turn before it writes; return the timeline, forked if another run has claimed it; see `claim`."""
+remember_sync = sync_twin(remember)
+"""Write exchanges as records; return the timeline, as it is now; see `remember`."""
