@@ -80,6 +80,9 @@ class UserTimeline(list[Segment]):
         fallback: tuple[Namespace, str] | None = None,
         life: str = "",
     ) -> None:
+        check_namespace(heads, "UserTimeline.heads")
+        if not isinstance(thread, str):
+            raise ValueError(f"UserTimeline.thread: got {thread!r:.80}; expected a text, such as str(thread_id).")
         super().__init__((branch, turn) for branch, turn in segments)
         self.thread, self.heads, self.fallback = thread, heads, fallback
         self.life = life_of(self[0][0]) if self else life
