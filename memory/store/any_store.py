@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, get_text_at_path
 
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
 from questbook.memory.sync import run_sync
@@ -70,11 +70,12 @@ async def get_values(
 
 
 async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
-    """Write in this order and in one batch; begin another batch where a text comes a second time.
+    """Write in this order and in one batch; begin another batch where a text that is embedded comes a second time.
 
     Where the store indexes whole values, as LangGraph's do by default, only the text of a record with one is indexed:
     its ids and places would hide what it says.
-    LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
+    LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices"); of
+    two fields of a record that say the same, the first is indexed.
     `FaissStore` accepts it. What PostgreSQL refuses, NUL and lone surrogates, is left out of the values for all stores.
     """
     batches: list[list[PutOp]] = [[]]
@@ -83,14 +84,17 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     # LangGraph's SqliteStore 3.1 indexes whole values whatever its `fields` say (langgraph#8808).
     whole = "$" in fields or (list(fields) == ["text"] and not is_ours)
     for op in (put._replace(value=storable(put.value)) for put in puts):
-        text = (op.value or {}).get("text")
-        if whole and op.index is None and isinstance(text, str):
+        if whole and op.index is None and isinstance((op.value or {}).get("text"), str):
             op = op._replace(index=["text"])
-        if isinstance(text, str) and op.index is not False and not is_ours:
-            if text in texts:
+        if op.value is not None and op.index is not False and not is_ours:
+            said = [(path, text) for path in op.index or fields for text in get_text_at_path(op.value, path)]
+            own = {text: path for path, text in reversed(said)}
+            if len(own) < len(said):
+                op = op._replace(index=list(dict.fromkeys(own.values())))
+            if not texts.isdisjoint(own):
                 batches.append([])
                 texts.clear()
-            texts.add(text)
+            texts.update(own)
         batches[-1].append(op)
     for batch in filter(None, batches):
         await store.abatch(batch)
