@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar, copy_context
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 from zlib import crc32
 
@@ -126,6 +126,7 @@ class KnownVectors(Embeddings):
 
     def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
         self._embedder, self._known = embedder, known
+        self.dims, self.fusion_weight = announced_dims(embedder), getattr(embedder, "fusion_weight", 1.0)
 
     @property
     def identity(self) -> str:
@@ -154,16 +155,27 @@ def embedder_of(store: object) -> object:
 def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
     """Return the name of an embedder or embedding function, by which the store notices when the model changes.
 
-    It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function.
+    It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function. Of
+    LangChain's cache and of a `functools.partial` it is that of what is inside, with what the partial names.
     """
     if (identity := getattr(embed, "identity", None)) is not None:
         return str(identity)
+    if isinstance(inside := getattr(embed, "underlying_embeddings", None), Embeddings):
+        return identify(inside)
     if isinstance(embed, EmbeddingsLambda):  # what LangGraph makes of a function
         embed = getattr(embed, "func", None) or embed.afunc
+    if isinstance(embed, partial):
+        # Other values may be shown with an address, which is another one in each process.
+        plain = [f"{k}={v!r}" for k, v in sorted(embed.keywords.items()) if isinstance(v, str | int | float | None)]
+        return ":".join([identify(embed.func), *plain])
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
-    model = next((m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None)
-    return f"{home}:{model}" if model else home
+    models = [m for m in (getattr(embed, a, None) for a in ("model", "model_name", "model_id")) if isinstance(m, str)][
+        :1
+    ]
+    if not models or "deployment" in getattr(embed, "model_fields_set", ()):  # else OpenAI's has a default one
+        models += [m for m in (getattr(embed, "deployment", None),) if isinstance(m, str)]
+    return ":".join(filter(None, [home, *models]))
 
 
 def is_only_asynchronous(embed: object) -> bool:

@@ -181,7 +181,7 @@ async def _measure(store: BaseStore, namespaces: Sequence[tuple[str, ...]], mess
     if any(item.score is not None for item in items):
         measured = [(1.0 - item.score, item) for item in items if item.score is not None]
         may_be_more = any(len(hits) >= limit for hits in results)
-        return _Candidates(measured, may_be_more, isinstance(embedder_of(store), HashEmbeddings))
+        return _Candidates(measured, may_be_more, getattr(embedder_of(store), "fusion_weight", 1.0) < 1)
     if not items:
         return _Candidates([], False, True)
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
