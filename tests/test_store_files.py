@@ -167,6 +167,16 @@ def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog, value):
         assert store.get(("a",), "bad") is None
 
 
+@pytest.mark.parametrize("value", ["'{'", "CAST(x'7b22ff227d' AS TEXT)", "'7'", "x'00'"])
+@pytest.mark.parametrize("index", [{"embed": HashEmbeddings(16)}, {"lexical": {"text": 1.0, "note": 1.0}}])
+def test_a_damaged_value_does_not_keep_a_store_from_other_vectors_and_words(dragons, caplog, value, index):
+    execute(dragons, f"UPDATE items SET value = {value} WHERE key = 'bad'")
+    with FaissStore.open(dragons, {"embed": HashEmbeddings(32), "fields": ["text"], **index}) as store:
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
+        assert [item.key for item in store.search(("a",))] == ["good"]
+    assert "left out of a search" in caplog.text
+
+
 def test_a_value_whose_words_changed_is_not_served(dragons, caplog):
     execute(dragons, "UPDATE items SET value = replace(value, 'dragon', 'drag0n') WHERE key = 'bad'")
     assert "the item bad in a says something else than was written" in find_damage(dragons)
