@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
 from scripted import say
 from stores import stores_of
 
@@ -243,6 +244,14 @@ async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, angles
 
 
 ASKED = "Where does my cat sleep?"
+
+
+async def test_a_time_that_is_a_text_is_refused():
+    store, says = InMemoryStore(), r"said_at: got '2024-01-01'; expected a datetime, such as datetime.now"
+    with pytest.raises(ValueError, match=says):
+        await remember_message(store, "Miku", "Anon", CAT, said_at="2024-01-01")
+    with pytest.raises(ValueError, match=says):
+        await add_memory(store, "Miku", CAT, "Anon", said_at="2024-01-01")
 
 
 by_spelling = stores_of("faiss", "memory", "memory without vectors")

@@ -105,12 +105,18 @@ def memory_write(
     config, text = config or LtmConfig(), strip_speaker(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
-    when = origin.get("said_at") or datetime.now(UTC)
-    at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    at = _time(origin.get("said_at"))
     memory = CharacterMemory(text=text, speaker=speaker, session=origin.get("session") or "", stamp=Stamp(said_at=at))
     namespace = character_namespace(character, MEMORIES, user=origin.get("user"))
     value = {**(origin.get("stamp") or {}), **memory.to_json()}
     return PutOp(namespace, origin.get("key") or memory_key(speaker, text, at), value, index=["text"])
+
+
+def _time(said_at: datetime | None) -> str:
+    said = said_at or datetime.now(UTC)
+    if not isinstance(said, datetime):
+        raise ValueError(f"said_at: got {said!r:.80}; expected a datetime, such as datetime.now(UTC).")
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
 async def recall_messages(
@@ -210,8 +216,7 @@ async def add_memory(
     store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
     """Add a memory of any length, which must not be empty, to a character, or to `EVERYONE`; return its key."""
-    said = said_at or datetime.now(UTC)
-    at = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    at = _time(said_at)
     key = memory_key(speaker, _require_text(text), at)
     memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
     namespace = character_namespace(character, MEMORIES, user=user)
