@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/figures.md)
+_MANY, _LONG = 200, 20_000  # operations, and characters of a text: encoding more takes milliseconds
 _OPERATIONS = (GetOp, PutOp, SearchOp, ListNamespacesOp)
 
 
@@ -219,7 +220,13 @@ class FaissStore(BaseStore):
         """
         if not self._ready:
             await embed_here(self._prepare)
-        batch, vectors = _Batch(ops, self._index), RawVectors({}, {})
+        several, vectors = list(ops), RawVectors({}, {})
+        values = [op.value.values() for op in several if isinstance(op, PutOp) and isinstance(op.value, dict)]
+        is_large = any(isinstance(part, str | list) and len(part) > _LONG for value in values for part in value)
+        if is_large or len(several) > _MANY:
+            batch = await asyncio.to_thread(_Batch, several, self._index)
+        else:
+            batch = _Batch(several, self._index)
         if (embedder := self._index.embedder) is not None:
             vectors = await embedder.aembed(batch.documents, batch.queries)
         return await asyncio.to_thread(self._execute, batch, vectors)
