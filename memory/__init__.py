@@ -6,7 +6,7 @@ Apps import from `questbook`. The rooms, in the order in which they build on eac
 * `timeline`: which records a checkpoint may see, and how they are written
 * `recall`: which memories a question finds; `facts`: facts, and which of them still hold
 * `buffer`: which messages stay in the prompt; `archive`, `lore`, `ltm`: an assistant's archive, documents, imports
-* `sync`: the functions above for sync callers
+* `sync`: asynchronous work for sync callers
 * `errors`: every error of the library; `tracing`: OpenTelemetry spans of recall and SQL
 
 Read `timeline/` first, then `recall/`.

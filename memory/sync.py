@@ -1,24 +1,13 @@
-"""Sync twins: `recall_sync`, `remember_sync` and `claim_sync` do for a sync caller what the names without `_sync` do.
-
-They call a store's sync methods, so they work with stores that have no others, such as LangGraph's `SqliteStore`, and
-inside a running event loop, which they block meanwhile, as the store's sync methods do.
-"""
+"""Asynchronous work for sync callers: one event loop, in a thread of its own, is kept for all of them."""
 
 import asyncio
 import contextvars
-import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-from questbook.memory.recall.recall import recall
-from questbook.memory.store.any_store import SyncStore
-from questbook.memory.timeline.timeline import claim, remember
-
-P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
 
 
@@ -42,34 +31,23 @@ def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
         future.cancel()  # the caller was interrupted: so is the work
 
 
-@cache
+_lock = threading.Lock()
+_loops: list[asyncio.AbstractEventLoop] = []
+
+
 def _sync_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
-    return loop
+    with _lock:
+        if not _loops:
+            _loops.append(asyncio.new_event_loop())
+            threading.Thread(target=_loops[0].run_forever, name="questbook-sync", daemon=True).start()
+        return _loops[0]
+
+
+def _begin_process() -> None:
+    global _lock
+    _lock = threading.Lock()  # a thread that the fork left behind may hold the other
+    _loops.clear()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_sync_loop.cache_clear)  # threads do not survive a fork
-
-
-def _twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:
-    """Return a sync function that does what an asynchronous one does with its argument `store`."""
-    signature = inspect.signature(function)
-
-    @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> ResultT:
-        bound = signature.bind(*args, **kwargs)
-        bound.arguments["store"] = SyncStore(bound.arguments["store"])
-        return run_sync(function(*bound.args, **bound.kwargs))
-
-    run.__module__, run.__name__ = __name__, f"{function.__name__}_sync"
-    return run
-
-
-recall_sync = _twin(recall)
-"""Return the records that fit a question best, best first; see `recall`."""
-remember_sync = _twin(remember)
-"""Write exchanges as records; return the timeline, as it is now; see `remember`."""
-claim_sync = _twin(claim)
-"""Claim a turn before it writes; return the timeline, forked if another run has claimed it; see `claim`."""
+    os.register_at_fork(after_in_child=_begin_process)  # threads do not survive a fork

@@ -13,13 +13,13 @@ from questbook.memory.embeddings.minilm import MiniLMEmbeddings as MiniLMEmbeddi
 from questbook.memory.timeline.timeline import remember as remember
 from questbook.memory.timeline.records import Exchange as Exchange, Stamp as Stamp
 from questbook.memory.recall.intents import off_record as off_record
-from questbook.memory.recall.recall import recall as recall
+from questbook.memory.recall.recall import recall as recall, recall_sync as recall_sync
 from questbook.memory.recall.query import Query as Query, Recalled as Recalled, WeightedText as WeightedText
 from questbook.memory.recall.query import Weights as Weights
 from questbook.memory.timeline.timeline import Segment as Segment, UserTimeline as UserTimeline, claim as claim
 from questbook.memory.timeline.namespaces import campaign_namespace as campaign_namespace
 from questbook.memory.timeline.namespaces import player_namespace as player_namespace
-from questbook.memory.sync import recall_sync as recall_sync, remember_sync as remember_sync
+from questbook.memory.timeline.timeline import remember_sync as remember_sync
 
 # Facts, and which of them hold
 from questbook.memory.facts.fact import Fact as Fact

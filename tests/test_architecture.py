@@ -22,9 +22,10 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MEMORY = {
     "errors": set(),
     "tracing": set(),
+    "sync": set(),
     "text": {"errors"},
-    "embeddings": {"errors", "text"},
-    "store": {"embeddings", "text", "errors", "tracing"},
+    "embeddings": {"errors", "text", "sync"},
+    "store": {"embeddings", "text", "errors", "tracing", "sync"},
     "timeline": {"store", "text", "errors"},
     "recall": {"timeline", "store", "embeddings", "text", "errors", "tracing"},
     "facts": {"recall", "timeline", "store", "embeddings", "text", "errors"},
@@ -32,7 +33,6 @@ MEMORY = {
     "archive": {"recall", "timeline", "store", "text", "errors"},
     "lore": {"timeline", "store", "text", "errors"},
     "ltm": {"recall", "timeline", "store", "embeddings", "text", "errors"},
-    "sync": {"recall", "timeline", "store"},
 }
 LOOSE = {"errors", "settings"}
 GRAPHS = {

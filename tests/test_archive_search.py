@@ -187,6 +187,18 @@ async def test_the_archive_takes_tags_in_any_case(store):
     assert await archived(store, tags=["HOME"]) == ["one"]
 
 
+async def test_one_text_as_tags_no_results_on_a_page_and_a_timeline_without_a_turn_are_refused():
+    store = InMemoryStore()
+    for make in (lambda: new_entry("x", "dog"), lambda: ArchiveQuery(tags="dog")):
+        with pytest.raises(BadQueryError, match=r"tags: got 'dog'; expected a list of texts, such as \['dog'\]"):
+            make()
+    with pytest.raises(BadQueryError, match=r"timeline: got an empty one; expected .* \[\('main', 1\)\]"):
+        await add_entry(store, ARCHIVE, "x", timeline=[])
+    for search, query in ((search_archive, ArchiveQuery(size=0)), (search_conversation, ConversationQuery(size=0))):
+        with pytest.raises(BadQueryError, match="size: got 0; expected 1 or more"):
+            await search(store, ARCHIVE, query, timeline=[("main", 1)])
+
+
 def test_an_entry_is_neither_blank_nor_endless():
     for bad in ("  ", "x" * 20_001):
         with pytest.raises(BadQueryError, match="content"):

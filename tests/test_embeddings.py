@@ -2,10 +2,12 @@
 
 import asyncio
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from langgraph.store.base import ensure_embeddings
 
 from questbook import HashEmbeddings, load_embeddings
 from questbook.memory.embeddings.embedders import BatchEmbedder, KnownVectors, announced_dims, embedder_of, identify
@@ -129,11 +131,24 @@ def test_the_dimension_that_an_embedder_says_it_has(attributes, dims):
     ("attributes", "name"),
     [
         ({"model": "m"}, "Plain:m"), ({"model_name": "n"}, "Plain:n"), ({"model": 7, "model_name": "n"}, "Plain:n"),
-        ({"model": ""}, "Plain"), ({}, "Plain"),
+        ({"model": ""}, "Plain"), ({}, "Plain"), ({"model_id": "i"}, "Plain:i"), ({"deployment": "d"}, "Plain:d"),
+        ({"model": "m", "deployment": "d"}, "Plain:m"),
+        ({"model": "m", "deployment": "d", "model_fields_set": {"deployment"}}, "Plain:m:d"),
     ],
 )  # fmt: skip
 def test_an_embedder_without_an_identity_is_known_by_its_class_and_model(attributes, name):
     assert identify(Plain(**attributes)) == name
+    assert identify(Plain(underlying_embeddings=Plain(**attributes))) == name, "in LangChain's cache"
+
+
+def test_a_partial_function_is_known_by_what_it_names():
+    def embed(texts, **named):
+        return HashEmbeddings(8).embed_documents(texts)
+
+    name = identify(embed)
+    assert identify(partial(embed, model="a", dims=3)) == f"{name}:dims=3:model='a'"
+    assert identify(partial(embed, client=object())) == name, "an address is another one in each process"
+    assert identify(ensure_embeddings(partial(embed, model="b"))) == f"{name}:model='b'"
 
 
 def test_the_embedder_of_a_store_is_what_it_made_or_what_its_index_says():
@@ -279,6 +294,8 @@ async def test_known_vectors_are_taken_and_the_rest_is_asked_for_once():
     assert embed.asked == [["b"]]
     assert known.embed_query("a") == HashEmbeddings(8).embed_query("a")
     assert known.identity == "hash-1:8"
+    assert (announced_dims(known), known.fusion_weight) == (8, HashEmbeddings.fusion_weight)
+    assert KnownVectors(Plain(fusion_weight=1.0), {}).fusion_weight == 1.0
 
 
 async def test_hashes_of_a_turns_few_texts_are_there_without_waiting_and_those_of_many_leave_the_event_loop_free():

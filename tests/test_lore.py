@@ -1,6 +1,7 @@
 """Files that become lore: each kind, LangChain's indexes too, what cannot be read, and the worst in little time."""
 
 import codecs
+import csv
 import os
 import pickle
 import struct
@@ -138,6 +139,40 @@ async def test_rows_of_a_csv_file_are_cited(store, tmp_path, sign):
     assert found[2]["text"] == "name: Cy\ncraft: \ntown:"
 
 
+async def test_a_table_keeps_columns_of_one_name_and_long_fields_and_begins_below_blank_lines(store, tmp_path):
+    await add(store, *files(tmp_path, a_csv="\n \t\nname,note,note\nOda,first,second\n\nBo,,third\n"))
+    assert await texts(store) == ["name: Oda\nnote: first\nnote: second", "name: Bo\nnote: \nnote: third"]
+    assert [record["row"] for record in await records(store)] == [1, 2]
+    pieces = read_document(tmp_path / "b.csv", f"name,note\nOda,{'word ' * 40_000}\nBel,ok\n".encode())
+    assert pieces[-1].text == "name: Bel\nnote: ok"
+    assert sum(piece.text.count("word") for piece in pieces) == 40_000
+    assert csv.field_size_limit() < 200_000, "the limit is put back"
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.html"])
+async def test_blanks_of_any_kind_keep_words_apart_and_a_heading_without_text_is_kept(store, tmp_path, name):
+    lines = [
+        "# World",
+        "## The king is called Arn",
+        "## The\xa0queen",
+        "She rules the\u202fNorth.\tName\x0bAge",
+        "# End",
+    ]
+    data = "\n\n".join(lines)
+    if name == "a.html":
+        data = "".join(
+            f"<h{line.count('#')}>{line.strip('# ')}</h{line.count('#')}>" if line[0] == "#" else f"<p>{line}</p>"
+            for line in lines
+        )
+    (tmp_path / name).write_text(data)
+    await add(store, tmp_path / name)
+    assert await texts(store) == [
+        "World › The king is called Arn",
+        "World › The queen\nShe rules the North. Name Age",
+        "End",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "text"),
     [
@@ -164,7 +199,7 @@ async def test_a_byte_order_mark_or_a_page_says_the_encoding(store, tmp_path, na
         ("a_html", b"<p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 3. Save it as UTF-8, or convert it with iconv"),
         ("a_html", b"<meta charset=klingon><p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 25."),
         ("a_html", b"<p></p>", "there is no text in it"), ("a_csv", b"name,craft\n", "there is no text in it"),
-        ("a_csv", b'a,b\n"' + b"x" * 200_000 + b'",y', "it is broken: field larger than field limit (131072)"),
+        ("a_csv", "\n\n".encode("utf-16"), "there is no text in it"),
         ("a_pdf", b"not one", "it is not a PDF file, although its name says so"),
         ("a_pdf", b"%PDF-1.4\n garbage", "it is broken: "), ("a_pdf", pdf("Hello there")[:200], "it is broken: "),
         ("a_pdf", pdf(""), "there is no text in it; scanned pages need text recognition (OCR) first"),
@@ -282,6 +317,15 @@ async def test_of_a_directory_what_can_be_read_is_taken(store, tmp_path):
     (tmp_path / "deep" / "up").symlink_to(tmp_path)
     assert [done.path.name for done in await add(store, tmp_path, tmp_path / "b.md")] == ["b.md", "c.txt"]
     assert [path.name for path in find_documents([tmp_path])[1]] == ["a.png"]
+
+
+@pytest.mark.parametrize("of", [str, Path])
+async def test_one_path_is_one_file_whatever_lies_in_the_working_directory(store, tmp_path, monkeypatch, of):
+    files(tmp_path, world_md="The king is called Arn.", secret_md="nobody knows")
+    monkeypatch.chdir(tmp_path)
+    done = [each async for each in add_lore(store, "u", "c", of("world.md"))]
+    assert [(each.path, each.outcome) for each in done] == [(Path("world.md"), "added")]
+    assert find_documents(of("world.md")) == ([Path("world.md")], [])
 
 
 async def test_names_that_are_no_text_are_shown_and_kept(store, tmp_path):

@@ -73,7 +73,7 @@ async def test_what_comes_over_is_found_by_words_and_vectors_in_the_durable_stor
 async def test_one_folder_one_file_and_a_name_that_is_given(bot_memories, store):
     path = write_database(bot_memories / "chiharu")
     assert (await import_ltm(store, bot_memories / "chiharu", user="ada"))[0].character == "chiharu"
-    assert (await import_ltm(store, path, user="ada"))[0].known == 3
+    assert (await import_ltm(store, str(path), user="ada"))[0].known == 3
     assert (await import_ltm(store, path, user="ada", character="Someone Else"))[0].added == 3
     assert await list_characters(store, "ada") == {"chiharu": 3, "someone_else": 3}
 

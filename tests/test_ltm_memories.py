@@ -9,10 +9,12 @@ from types import SimpleNamespace
 import pytest
 from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
 from scripted import say
 from stores import stores_of
 
 from questbook import FaissStore, HashEmbeddings
+from questbook.memory.embeddings.embedders import KnownVectors
 from questbook.memory.errors import EmbeddingError, NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.ltm.memories import (
@@ -244,12 +246,23 @@ async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, angles
 ASKED = "Where does my cat sleep?"
 
 
+async def test_a_time_that_is_a_text_is_refused():
+    store, says = InMemoryStore(), r"said_at: got '2024-01-01'; expected a datetime, such as datetime.now"
+    with pytest.raises(ValueError, match=says):
+        await remember_message(store, "Miku", "Anon", CAT, said_at="2024-01-01")
+    with pytest.raises(ValueError, match=says):
+        await add_memory(store, "Miku", CAT, "Anon", said_at="2024-01-01")
+
+
 by_spelling = stores_of("faiss", "memory", "memory without vectors")
 
 
 async def test_by_spelling_the_example_reaches_what_shares_words(by_spelling):
     await remember_message(by_spelling, "Miku", "Anon", CAT)
     (found,) = await recall_messages(by_spelling, "Miku", ASKED)
+    if hasattr(by_spelling, "embeddings") and by_spelling.embeddings:
+        by_spelling.embeddings = KnownVectors(by_spelling.embeddings, {})  # as while vectors are brought here
+        assert await recall_messages(by_spelling, "Miku", ASKED) == [found]
     assert 0.6 < found.distance < SPELLING_DISTANCE, "or this text shows nothing"
     assert await recall_messages(by_spelling, "Miku", ASKED, LtmConfig()) == [found]
     named = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.6}})

@@ -13,7 +13,7 @@ from questbook.memory.recall.candidates import Scope, gather_candidates, propose
 from questbook.memory.recall.query import Query, WeightedText, Weights
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key, remember
+from questbook.memory.timeline.timeline import UserTimeline, record_key, remember
 
 HERE = ("u", "c", "exchanges")
 
@@ -72,6 +72,21 @@ async def test_what_other_futures_wrote_changes_neither_the_choice_nor_the_order
         for turn in range(5, 30):
             await write(store, branch, turn, " ".join(["heron ring song", *said.choices(words, k=3)]))
     assert [await keys(store, "heron ring song", timeline=timeline) for timeline in timelines] == before
+
+
+@pytest.mark.parametrize("timeline", [None, [("a", 9)], UserTimeline([("a", 9)], thread="t", heads=("heads",))])
+async def test_what_lies_in_a_deeper_namespace_is_not_recalled_and_crowds_nothing_out(store, timeline):
+    for turn in range(1, 4):
+        await write(store, "a", turn, f"heron {turn} at home")
+    deeper = [
+        PutOp((*HERE, "work"), f"a-{turn}", {"text": f"heron {turn}"} | Stamp("a", 1 + turn % 9).to_json())
+        for turn in range(400)
+    ]
+    await store.abatch(deeper)
+    found = await recall(store, HERE, Query("heron", timeline=timeline, limit=50, fitting=False))
+    assert sorted((hit.namespace, hit.value["text"]) for hit in found) == [
+        (HERE, f"heron {turn} at home") for turn in range(1, 4)
+    ]
 
 
 async def test_many_abandoned_futures_do_not_crowd_out_the_visible_one(store):

@@ -197,3 +197,20 @@ def test_texts_fit_by_their_words_alone_and_the_more_of_them_for_a_stranger():
     assert fits("Who owns lamps, boats and mills?", ["A lamp burns."]) == [True]
     assert fits("What of Tim?", ["Time flies."]) == [False], "too short to be misspelt"
     assert fits("Where?", []) == []
+
+
+MAIL = """Dear all, thank you for joining the quarterly planning workshop yesterday afternoon. We agreed that the
+northern warehouse needs new shelves before winter, that drivers should receive updated tablets, and that
+customers in Bergen expect faster deliveries. Marketing promised a brochure about organic apples, while
+finance asked everybody to submit receipts until Thursday. The roof above hall seven leaks again, so please
+move cardboard boxes away from there. Finally, congratulations to Mira, whose daughter won the regional
+chess tournament on Sunday. Parking spaces near the entrance stay reserved for visitors, bicycles belong
+behind the canteen. Kind regards, Henrik."""
+
+
+@pytest.mark.parametrize("message", [f"{{}}\n\n{MAIL}", f"{MAIL}\n\n{{}}", f"{MAIL} {{}}"])
+async def test_a_question_before_or_after_a_text_that_was_pasted_brings_its_answer(store, message):
+    told = ["My dentist is called Doctor Ravndal."] + [f"Note {n} about nothing in particular." for n in range(30)]
+    await remember(store, FACTS, told)
+    found = await recall(store, FACTS, Query(message.format("What is my dentist called?"), limit=3))
+    assert [record.text for record in found][:1] == told[:1]

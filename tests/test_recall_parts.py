@@ -364,6 +364,7 @@ def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
         ({"max_cosine_distance": -0.1}, "Query.max_cosine"),
         ({"weights": {"words": 1}}, r"Query.weights: got .*expected Weights\("), ({"rerank": 7}, "Query.rerank: got 7"),
         ({"rerank": Query}, "Query.rerank: got"), ({"metadata": {"x": {1}}}, "Query.metadata"),
+        ({"lasting": ("ann", "isle", "lore")}, "Query.lasting: namespace 'ann': expected a tuple"),
     ],
     ids=repr,
 )  # fmt: skip

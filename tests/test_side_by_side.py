@@ -20,9 +20,9 @@ from timing import cpu_seconds
 from questbook import FactNotes, FaissStore, Query, TimelineMemoryMiddleware, recall
 from questbook.memory.facts.supersession import replace_superseded
 from questbook.memory.facts.writing import note_facts
-from questbook.memory.recall.recall import _Question
+from questbook.memory.recall.recall import _Question, recall_sync
 from questbook.memory.store.any_store import JointReads, items_under
-from questbook.memory.sync import recall_sync, remember_sync
+from questbook.memory.timeline.timeline import remember_sync
 
 INDEX = {"embed": "hash", "fields": ["text"]}
 LINE = [("main", 3)]

@@ -44,6 +44,19 @@ async def test_two_records_of_one_text_are_two_batches_where_a_store_refuses_the
         assert len(await faiss.asearch(SPACE, query="mill")) == 3
 
 
+async def test_fields_that_say_the_same_in_one_record_or_in_several_are_all_remembered():
+    index = INDEX | {"fields": ["player", "reply"]}
+    store = Recording(index=index)
+    said = [("Hello!", "Hello!"), ("Go on.", "The sun rises."), ("Go on.", "Hello!"), ("Wait.", "Hello!")]
+    await put_all(
+        store, [PutOp(SPACE, str(n), dict(zip(index["fields"], each, strict=True))) for n, each in enumerate(said)]
+    )
+    assert [len(batch) for batch in store.batches] == [2, 1, 1]
+    for query, keys in [("Hello!", {"0", "2", "3"}), ("Go on.", {"1", "2"}), ("The sun rises.", {"1"})]:
+        found = await store.asearch(SPACE, query=query)
+        assert {item.key for item in found if item.score > 0.99} == keys
+
+
 async def test_turns_with_the_same_words_that_were_late_are_all_remembered():
     store = InMemoryStore(index=INDEX)
     await remember(store, SPACE, ["I wait.\nYou wait."] * 3, turn=1, timeline=[("a", 3)], claims=("u", "c", "claims"))
@@ -141,6 +154,8 @@ async def test_the_newest_records_come_oldest_first_each_once():
     assert [item.key for item in await newest_items(store, SPACE, [{"kind": "x"}])] == ["c", "a"]
     both = await newest_items(store, SPACE, [{"kind": "x"}, {"kind": "y"}, {}])
     assert [item.key for item in both] == ["e", "c", "d", "b", "a"]
+    await store.aput((*SPACE, "deeper"), "f", {"order": "4"})
+    assert [item.key for item in await newest_items(store, SPACE, [{}], 1)] == ["a"], "of the namespace itself"
 
 
 async def test_reading_all_and_reading_records_starts_no_time_to_live_again():

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 import blockbuster
 import pytest
 from beside import run_beside
+from langgraph.store.base import PutOp
 from stores import execute
 
 from questbook import FaissStore, HashEmbeddings, StoreUnavailableError
@@ -55,6 +57,25 @@ async def test_the_event_loop_is_never_blocked(path):
         lazy = FaissStore.open(path)
         await lazy.aput(("a",), "k", {"text": "x"})
         await lazy.aclose()
+
+
+async def test_what_takes_long_to_encode_is_encoded_in_a_thread(path, monkeypatch):
+    encode, threads = rows.encode_value, []
+
+    def noted(*args):
+        threads.append(threading.current_thread())
+        return encode(*args)
+
+    monkeypatch.setattr(rows, "encode_value", noted)
+    here = threading.current_thread()
+    several = [PutOp(("a",), str(n), {"n": n}) for n in range(300)]
+    long = [PutOp(("a",), "k", {"text": "x" * 99_999})]
+    async with FaissStore.open(path, None) as store:
+        for ops, is_here in [(several[:9], True), (several, False), (long, False)]:
+            threads.clear()
+            await store.abatch(iter(ops))
+            assert {thread is here for thread in threads} == {is_here}
+        assert len(await store.asearch(("a",), limit=999)) == 301
 
 
 def test_several_event_loops_share_one_store(path):

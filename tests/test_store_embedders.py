@@ -113,6 +113,42 @@ def test_functions_serve_as_embedders(path, is_asynchronous, how):
         assert asyncio.run(inside())[0].score == pytest.approx(1.0)
 
 
+def test_an_asynchronous_function_is_always_called_in_one_event_loop_as_its_client_needs(path):
+    loops = []
+
+    async def embed(texts):
+        loops.append(asyncio.get_running_loop())
+        return HashEmbeddings(16).embed_documents(texts)
+
+    def index():
+        loops.clear()
+        return {"embed": embed, "fields": ["text"]}
+
+    with FaissStore.open(path, index()) as store:
+        for key in "abc":
+            store.put(("a",), key, {"text": key})
+        store.search(("a",), query="a")
+    assert len(loops) == 5
+    assert len(set(loops)) == 1
+    assert loops[0].is_running(), "it is kept for later calls"
+
+    async def play(store):
+        await store.aput(("a",), "k", {"text": "x"})
+        await asyncio.to_thread(store.close)
+        assert set(loops) == {asyncio.get_running_loop()}
+
+    asyncio.run(play(FaissStore.open(path.with_name("outside.db"), index())))  # opened before there was a loop
+    with FaissStore.open(path.with_name("old.db"), {"embed": "hash", "fields": ["text"]}) as store:
+        store.put(("a",), "k", {"text": "of another embedder"})
+
+    async def enter():
+        async with FaissStore.open(path.with_name("old.db"), index()) as store:
+            assert len(loops) == 2, "the dimension, and the old text"
+            await play(store)
+
+    asyncio.run(enter())
+
+
 def test_a_batch_is_embedded_in_one_call_and_the_index_described_as_langgraph_does(path):
     embed = Scripted()
     with FaissStore.open(path, {"embed": embed, "dims": 32, "fields": ["text"]}) as store:

@@ -100,6 +100,16 @@ def test_beside_writes_expired_items_are_swept_once_in_an_interval(path, monkeyp
                 assert (store.get(("a",), "k", refresh_ttl=False) is not None) == there
 
 
+def test_a_process_that_lives_for_a_moment_sweeps_with_its_first_write_but_not_what_it_writes(path):
+    with FaissStore.open(path) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        assert store.get(("a",), "k", refresh_ttl=False) is not None
+    with FaissStore.open(path) as store:
+        assert store.get(("a",), "k", refresh_ttl=False) is not None
+        store.put(("a",), "other", {"text": "x"})
+        assert store.get(("a",), "k") is None
+
+
 def test_closing_a_store_ends_its_sweeper(path):
     with FaissStore.open(path) as store:
         future = store.start_ttl_sweeper(1)

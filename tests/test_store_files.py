@@ -66,6 +66,18 @@ def test_a_path_may_begin_with_the_sign_of_the_home_directory(tmp_path, monkeypa
     assert (tmp_path / "m.db").is_file()
 
 
+async def test_a_store_stays_with_its_file_when_the_program_goes_to_another_directory(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = FaissStore.open("m.db", None)
+    monkeypatch.chdir(tmp_path / "other")
+    await store.aput(("a",), "k", {"n": 1})
+    await store.aclose()
+    assert list((tmp_path / "other").iterdir()) == []
+    with FaissStore.open("../m.db", None) as other:
+        assert other.get(("a",), "k").value == {"n": 1}
+
+
 @pytest.mark.parametrize(
     "content",
     [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x", b"SQLite format 3\0", bytes(4096)],
@@ -153,6 +165,16 @@ def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog, value):
             store.get(("a",), "bad")
         store.delete(("a",), "bad")
         assert store.get(("a",), "bad") is None
+
+
+@pytest.mark.parametrize("value", ["'{'", "CAST(x'7b22ff227d' AS TEXT)", "'7'", "x'00'"])
+@pytest.mark.parametrize("index", [{"embed": HashEmbeddings(16)}, {"lexical": {"text": 1.0, "note": 1.0}}])
+def test_a_damaged_value_does_not_keep_a_store_from_other_vectors_and_words(dragons, caplog, value, index):
+    execute(dragons, f"UPDATE items SET value = {value} WHERE key = 'bad'")
+    with FaissStore.open(dragons, {"embed": HashEmbeddings(32), "fields": ["text"], **index}) as store:
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
+        assert [item.key for item in store.search(("a",))] == ["good"]
+    assert "left out of a search" in caplog.text
 
 
 def test_a_value_whose_words_changed_is_not_served(dragons, caplog):

@@ -308,6 +308,26 @@ async def test_what_has_expired_is_not_found_and_what_is_read_lives_longer(home)
         assert sorted(dict(execute(home.url, ends))) == ["ever", "long"]
 
 
+@pytest.mark.parametrize("ttl", [None, {"default_ttl": 60.0, "refresh_on_read": True}])
+async def test_documents_are_embedded_as_documents_and_questions_as_questions(home, ttl):
+    asked = []
+
+    class TwoFaced(HashEmbeddings):
+        async def aembed_query(self, text):
+            asked.append(text)
+            return [1.0] + [0.0] * (self.dims - 1)
+
+        async def aembed_documents(self, texts):
+            return [[0.0] * (self.dims - 1) + [1.0] for _ in texts]
+
+    async with home.open_store("hash", ttl=ttl) as store:
+        store.embeddings = TwoFaced()
+        await put(store, {"text": "same"})
+        for hits in await store.abatch([SearchOp(("ann", "isle"), query="same")] * 2):
+            assert [item.score for item in hits] == [pytest.approx(0.0)]
+    assert asked == ["same"]
+
+
 async def test_operations_of_all_kinds_go_together(store):
     await put(store, {"text": "heron"}, {"text": "gull"})
     space = ("ann", "isle")

@@ -1,5 +1,7 @@
 """Finding by words, and words and meaning together."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,6 +175,17 @@ def test_stop_words_are_passed_over_unless_there_is_nothing_else():
     assert query_words("What do you all know about her, and what was said after that?") == ["know", "said"]
     assert query_words("who is it") == ["who", "is", "it"]
     assert query_words("") == []
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_do_not_count_however_they_are_written(path, form):
+    with open_store(path) as store:
+        store.put(("a",), "other", {"text": "Nothing to do with it."})
+        store.put(("a",), "k", {"text": unicodedata.normalize(form, "Her résumé lies in Köln, not in İzmir.")})
+        for query in ("résumé", "resume", "KÖLN", "koln", "İzmir", "izmir"):
+            for written in ("NFC", "NFD"):
+                asked = unicodedata.normalize(written, query)
+                assert keys(store.search(("a",), query=asked, limit=1)) == ["k"], query
 
 
 def test_stems_that_make_room_for_others_are_asked_for_again(monkeypatch):

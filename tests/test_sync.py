@@ -2,6 +2,9 @@
 
 import asyncio
 import inspect
+import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -30,7 +33,8 @@ from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import sync_graph
 from questbook.memory.store.any_store import SyncStore, with_async_methods
-from questbook.memory.sync import claim_sync, run_sync
+from questbook.memory.sync import run_sync
+from questbook.memory.timeline.timeline import claim_sync
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
 CONTEXT = CompanionContext(model="scripted", user="ann")
@@ -182,6 +186,38 @@ async def test_a_checkpointer_of_the_running_loop_is_refused_and_served_from_ano
         app = await asyncio.to_thread(play)
         with pytest.raises(asyncio.InvalidStateError, match=r"AsyncSqliteSaver.*History"):
             SyncHistory(app, THREAD, CONTEXT)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_callers_who_come_first_at_once_share_one_event_loop():
+    program = """
+import asyncio, os, threading
+from questbook.memory.sync import run_sync
+async def loop():
+    return asyncio.get_running_loop()
+def count(callers):
+    loops, gate = set(), threading.Barrier(callers)
+    def call():
+        gate.wait()
+        loops.add(run_sync(loop()))
+    threads = [threading.Thread(target=call) for _ in range(callers)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    return len(loops)
+sound = asyncio.new_event_loop
+def slow():
+    import time
+    time.sleep(0.05)
+    return sound()
+asyncio.new_event_loop = slow
+print(count(16), flush=True)
+if (child := os.fork()) == 0:
+    print(count(4), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["1", "1"]
 
 
 def test_work_of_a_caller_who_was_interrupted_ends(monkeypatch):

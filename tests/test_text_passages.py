@@ -265,6 +265,7 @@ def test_words_are_compared_without_their_plain_endings():
     [
         ("Hello_World-3 it's", "hello world 3 it s"), ("東京の塔", "東京 京の の塔"), ("abc東京xyz", "abc 東京 xyz"),
         ("東", "東"), ("東京 a", "東京 a"), ("a東b", "a 東 b"), ("ÀÉ ß", "àé ß"), ("カタカナ", "カタ タカ カナ"),
+        ("Re\u0301sume\u0301 Ko\u0308ln", "résumé köln"), ("İZMİR", "izmir"), ("q\u0301x", "qx"), ("が", "が"),
         ("?!", ""), ("", ""),
     ],
 )  # fmt: skip
@@ -276,7 +277,11 @@ def test_how_a_text_is_split(text, words):
 def test_a_query_has_at_most_sixty_four_different_words_and_stop_words_only_if_it_has_no_others():
     assert query_words("what is the") == ["what", "is", "the"]
     assert query_words("What is the lamp, the Lamp?") == ["lamp"]
-    assert query_words(" ".join(f"w{n}" for n in range(80))) == [f"w{n}" for n in range(64)]
+    assert query_words(" ".join(f"w{n}" for n in range(64))) == [f"w{n}" for n in range(64)]
+    many = [*range(80), 40]
+    assert query_words(" ".join(f"w{n}" for n in many)) == [f"w{n}" for n in [*range(32), *range(49, 80), 40]], (
+        "both ends"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.store.base import SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.timeline.records import Exchange, Record, Stamp, check_record, has_metadata, is_hidden
 from questbook.memory.timeline.timeline import (
+    UserTimeline,
     as_of,
     branch_name,
     branch_of,
@@ -28,6 +30,7 @@ from questbook.memory.timeline.timeline import (
     read_timeline,
     record_key,
     remembered_timeline,
+    search_visible,
     sees,
     shown_key,
     visible_filters,
@@ -139,6 +142,17 @@ async def test_all_that_a_timeline_sees_is_listed_by_turn_and_then_by_its_place_
     listed = await list_visible(store, PLACE, [("a", 2), ("b", 3)])
     assert [item.key for item in listed] == ["a-1-fact-0", "b-2-fact-0", "a-2-fact-9", "a-2-fact-10", "b-3-fact-0"]
     assert [item.key for item in await list_visible(store, PLACE, [("a", 2), ("b", 3)], before=2)] == ["a-1-fact-0"]
+
+
+@pytest.mark.parametrize("timeline", [[("a", 2)], UserTimeline([("a", 2)], thread="t", heads=("heads",))])
+async def test_what_lies_in_a_deeper_namespace_is_neither_listed_nor_found(timeline):
+    store = InMemoryStore()
+    for place in (PLACE, (*PLACE, "work")):
+        await store.aput(place, "a-1-fact-0", {"text": place[-1]} | Stamp("a", 1).to_json())
+    assert [item.namespace for item in await list_visible(store, PLACE, timeline)] == [PLACE]
+    [found] = await search_visible(store, [SearchOp(PLACE, limit=2)], timeline)
+    assert [item.namespace for item in found.items] == [PLACE]
+    assert not found.is_all, "the search was full"
 
 
 async def test_claims_of_sixty_four_turns_share_a_namespace():

@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from faulty_stores import Recording
@@ -167,6 +168,21 @@ async def test_of_a_turn_its_words_are_embedded_and_neither_its_claim_nor_its_he
     timeline = UserTimeline(thread="t", heads=("ann", "chat", "heads"))
     await remember(store, place, "one", timeline=timeline, claims=("ann", "chat", "claims"))
     assert embedded == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"thread": "k", "heads": "heads"}, r"UserTimeline.heads 'heads': expected a tuple of texts"),
+        (
+            {"thread": UUID(int=7), "heads": ("heads",)},
+            r"UserTimeline.thread: got UUID\(.*\); expected a text",
+        ),
+    ],
+)
+def test_what_is_no_namespace_and_no_id_of_a_thread_is_refused(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        UserTimeline(**arguments)
 
 
 def test_a_view_from_another_place_keeps_the_mark_of_the_life_or_takes_another():

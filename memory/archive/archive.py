@@ -104,6 +104,8 @@ class Page(NamedTuple, Generic[ItemT]):
 
 def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
     """Return one page, from 1, of all results in order, with so many on a page; another number is a BadQueryError."""
+    if size < 1:
+        raise BadQueryError(f"size: got {size}; expected 1 or more results on a page.")
     pages = max(1, -(-len(results) // size))
     if not 1 <= number <= pages:
         found = f"{pages} pages with {len(results)} results"
@@ -123,6 +125,9 @@ class ArchiveQuery:
     page: int = 1  # page of the results, from 1
     size: int = 5  # results on a page
 
+    def __post_init__(self) -> None:
+        _check_tags(self.tags)
+
     def matches(self, entry: Mapping[str, Any]) -> bool:
         """Whether an entry has the tags and is of one of the days."""
         required = {tag.strip().casefold() for tag in self.tags if tag.strip()}
@@ -132,8 +137,14 @@ class ArchiveQuery:
         return self.days is None or self.days.contains(str(entry.get("said_at") or ""))
 
 
+def _check_tags(tags: object) -> None:
+    if isinstance(tags, str):
+        raise BadQueryError(f"tags: got {tags!r:.40}; expected a list of texts, such as [{tags!r:.40}].")
+
+
 def new_entry(text: str, tags: Iterable[str] = ()) -> JSON:
     """Return an entry of archival memory, without its turn and time; a blank or too long text is a BadQueryError."""
+    _check_tags(tags)
     if not text.strip():
         raise BadQueryError("content: got a blank text; send the text to keep.")
     if len(text) > MAX_CHARS:
@@ -152,6 +163,8 @@ async def add_entry(
     store: BaseStore, namespace: Namespace, text: str, tags: Iterable[str] = (), *, timeline: Timeline
 ) -> str:
     """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once."""
+    if not timeline:
+        raise BadQueryError("timeline: got an empty one; expected the timeline of a turn, such as [('main', 1)].")
     entry, turn = new_entry(text, tags), timeline[-1][1]
     branch, at = branch_of(timeline, turn), datetime.now(UTC)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

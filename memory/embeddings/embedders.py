@@ -10,8 +10,9 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextvars import ContextVar, copy_context
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 from zlib import crc32
 
@@ -19,6 +20,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
 from questbook.memory.errors import EmbedderChangedError, EmbeddingError
+from questbook.memory.sync import run_sync
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,6 +126,7 @@ class KnownVectors(Embeddings):
 
     def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
         self._embedder, self._known = embedder, known
+        self.dims, self.fusion_weight = announced_dims(embedder), getattr(embedder, "fusion_weight", 1.0)
 
     @property
     def identity(self) -> str:
@@ -152,16 +155,45 @@ def embedder_of(store: object) -> object:
 def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
     """Return the name of an embedder or embedding function, by which the store notices when the model changes.
 
-    It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function.
+    It is its `identity` if it has one; otherwise its class and model name, or the qualified name of the function. Of
+    LangChain's cache and of a `functools.partial` it is that of what is inside, with what the partial names.
     """
     if (identity := getattr(embed, "identity", None)) is not None:
         return str(identity)
+    if isinstance(inside := getattr(embed, "underlying_embeddings", None), Embeddings):
+        return identify(inside)
     if isinstance(embed, EmbeddingsLambda):  # what LangGraph makes of a function
         embed = getattr(embed, "func", None) or embed.afunc
+    if isinstance(embed, partial):
+        # Other values may be shown with an address, which is another one in each process.
+        plain = [f"{k}={v!r}" for k, v in sorted(embed.keywords.items()) if isinstance(v, str | int | float | None)]
+        return ":".join([identify(embed.func), *plain])
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
-    model = next((m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None)
-    return f"{home}:{model}" if model else home
+    models = [m for m in (getattr(embed, a, None) for a in ("model", "model_name", "model_id")) if isinstance(m, str)][
+        :1
+    ]
+    if not models or "deployment" in getattr(embed, "model_fields_set", ()):  # else OpenAI's has a default one
+        models += [m for m in (getattr(embed, "deployment", None),) if isinstance(m, str)]
+    return ":".join(filter(None, [home, *models]))
+
+
+def is_only_asynchronous(embed: object) -> bool:
+    """Whether LangGraph has wrapped an asynchronous function, which so has no synchronous method."""
+    return isinstance(embed, EmbeddingsLambda) and not hasattr(embed, "func")
+
+
+_callers_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("callers_loop", default=None)
+
+
+async def embed_here(work: Callable[[], None]) -> None:
+    """Work in a thread; what an asynchronous function embeds for it meanwhile, it embeds in this event loop.
+
+    HTTP clients stay bound to the loop that opened their connections.
+    """
+    context, loop = copy_context(), asyncio.get_running_loop()
+    context.run(_callers_loop.set, loop)
+    await loop.run_in_executor(None, context.run, work)
 
 
 def announced_dims(embed: object) -> int | None:
@@ -192,8 +224,6 @@ class BatchEmbedder:
         self.embeddings = embeddings
         self.dims = dims
         self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
-        # LangGraph wraps a function; the wrapper of an asynchronous one has no synchronous method.
-        self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
 
     @classmethod
     def probed(cls, embeddings: Embeddings) -> Self:
@@ -206,11 +236,12 @@ class BatchEmbedder:
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
         """Embed documents with `embed_documents` in one call, each query with `embed_query`, and each text once."""
         texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
-        if self._only_asynchronous:
-            if asyncio._get_running_loop() is None:
-                return asyncio.run(self._call(texts, queries))
-            instead = "use the store's asynchronous methods there (aput, asearch, abatch)"
-            raise EmbeddingError(f"the embedding function is asynchronous and an event loop is running: {instead}")
+        if is_only_asynchronous(self.embeddings):
+            if asyncio._get_running_loop() is not None:
+                instead = "use the store's asynchronous methods there (aput, asearch, abatch)"
+                raise EmbeddingError(f"the embedding function is asynchronous and an event loop is running: {instead}")
+            call, loop = self._call(texts, queries), _callers_loop.get()
+            return run_sync(call) if loop is None else asyncio.run_coroutine_threadsafe(call, loop).result()
         try:
             of_texts = self.embeddings.embed_documents(texts) if texts else []
             of_queries = [self.embeddings.embed_query(query) for query in queries]

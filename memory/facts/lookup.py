@@ -19,7 +19,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.recall.order import fits
 from questbook.memory.recall.query import Reason, Recalled
-from questbook.memory.store.any_store import JointReads, search_all
+from questbook.memory.store.any_store import JointReads, is_own, search_all
 from questbook.memory.text.words import content_stems, names_in, normalize
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, search_visible, visible_filters
 from questbook.types import JSON
@@ -173,7 +173,7 @@ async def add_insights(
     if wanted and getattr(store, "filters_any", False):  # few are of a kind, and only these are asked for their turns
         limit, wanted = _READ * len(wanted), [{"$or": [{"kind": INSIGHT, "$or": turns}, {"by": BY_HAND, "$or": said}]}]
     found = await search_all(store, [SearchOp(facts, filter=dict(only), limit=limit) for only in wanted])
-    unique = {item.key: item for items in found for item in items}
+    unique = {item.key: item for items in found for item in items if is_own(item, facts)}
     ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
     records = await keep_valid(store, ordered, timeline=timeline) if ordered else []
     insights = [item for item in records if item.value.get("kind") == INSIGHT]

@@ -18,7 +18,7 @@ from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, INSIGHT, Fact
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import ALL_MARKS, Namespace
-from questbook.memory.store.any_store import AnyItem, items_under
+from questbook.memory.store.any_store import AnyItem, is_own, items_under
 from questbook.memory.timeline.records import may_know
 from questbook.memory.timeline.timeline import Timeline, is_visible, record_key, search_visible, visible_filters
 from questbook.types import JSON
@@ -96,7 +96,8 @@ async def find_backlog(
     items: dict[str, Item] = {}
     for only in visible_filters(timeline, through + 1):
         later = only | {"order": only["order"] | {"$gt": f"{since:08}"}}
-        items |= {item.key: item async for item in items_under(store, facts, later) if not _is_insight(item.value)}
+        items |= {item.key: item async for item in items_under(store, facts, later) if is_own(item, facts)}
+    items = {key: item for key, item in items.items() if not _is_insight(item.value)}
     ordered = sorted(items.values(), key=lambda item: (str(item.value.get("at")), item.key))
     return Backlog(since, ordered, sum(importance_of(item.value) for item in ordered))
 

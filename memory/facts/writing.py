@@ -20,7 +20,7 @@ from questbook.memory.facts.fact import BY_HAND, Fact, identity_of, slot_of
 from questbook.memory.facts.relations import ends_another, find_hearsay, find_settled, is_same_fact, settle, settles
 from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.recall.candidates import Scope, propose_candidates
-from questbook.memory.store.any_store import JointReads, items_under, put_all
+from questbook.memory.store.any_store import JointReads, is_own, items_under, put_all
 from questbook.memory.text.words import content_stems, is_negated, marks_in, normalize, numbers_in
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Stamp, read_time
@@ -208,7 +208,8 @@ async def _turn_drafts(
     branch = branch_of(timeline, number)
     stamps = Stamp(branch, number).to_json()
     own = {name: stamps[name] for name in ("branch", "order")}
-    existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
+    under = [item async for item in items_under(store, namespace, own, refresh_ttl=False)]
+    existing = {item.key: item.value for item in under if is_own(item, namespace)}
     written = {identity_of(value) for value in existing.values()}
     ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
     common: JSON = {"turns": [number, number]} | fields | stamps

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
-from questbook.memory.lore.documents import LorePiece, find_documents, read_bytes, read_document
+from questbook.memory.lore.documents import AnyPath, LorePiece, find_documents, read_bytes, read_document
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
@@ -25,7 +25,7 @@ from questbook.types import JSON
 LORE = "lore"  # last label of the namespace of a campaign's lore
 
 _FILES = "lore_files"
-_READER_VERSION = b"questbook lore 1\n"  # part of each digest: with another number, unchanged files are read again
+_READER_VERSION = b"questbook lore 2\n"  # part of each digest: with another number, unchanged files are read again
 
 Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
 
@@ -51,7 +51,7 @@ class AddResult(NamedTuple):
 
 
 async def add_lore(
-    store: BaseStore, user: str, campaign: str, paths: Iterable[str | os.PathLike[str]], *, below: Path | None = None
+    store: BaseStore, user: str, campaign: str, paths: AnyPath | Iterable[AnyPath], *, below: Path | None = None
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 

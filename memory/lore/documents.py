@@ -4,11 +4,15 @@ Libraries read them and LangChain's splitters cut them. This module adds where e
 cannot be read, in words for the person who chose it.
 """
 
+import csv
+import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import groupby, pairwise, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,8 @@ _LONG_HEADING = re.compile(r"^([ \t]*#{1,6} )(.{100})(.{100,})$", re.MULTILINE)
 _INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
 _INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
 _HIDDEN_TAGS = ["script", "style", "title"]  # a title that is a heading is in the page too
+_HEADING = re.compile(r"\A#{1,6}(?: .*+)?(?:\n|\Z)")  # of a paragraph that the splitter returns
+_SPACE, _BLANK_START = re.compile(r"[^\S\n]"), re.compile(r"\A(?:[^\S\n]*+\n)++")
 _BLANK_LINES, _MANY_BLANKS = re.compile(r"\n\s*\n"), re.compile(r"\s{100,}+")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -102,7 +108,10 @@ def read_bytes(path: Path) -> bytes:
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
 
 
-def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Path]]:
+AnyPath = str | os.PathLike[str]
+
+
+def find_documents(paths: AnyPath | Iterable[AnyPath]) -> tuple[list[Path], list[Path]]:
     """Find files to read, each once: those in `paths`, and in its directories, however deep, all of a supported kind.
 
     Hidden files and directories are left out, and links to directories are not followed. A directory without a
@@ -110,7 +119,7 @@ def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
     whose kind is not supported.
     """
     files, others = dict[Path, None](), dict[Path, None]()
-    for path in map(Path, paths):
+    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
         if not os.path.isdir(path):
             files[path] = None
             continue
@@ -149,18 +158,23 @@ def _to_markdown(html: str) -> str:
         text.replace_with(_MANY_BLANKS.sub("\n\n", text))
     escapes: JSON = dict.fromkeys(("escape_misc", "escape_asterisks", "escape_underscores"), False)
     markdown = MarkdownConverter(strip=_INLINE_TAGS, heading_style="ATX", **escapes).convert_soup(page)
-    return _BLANK_LINES.sub("\n\n", str(markdown)).replace("\xa0", " ")
+    return _BLANK_LINES.sub("\n\n", str(markdown))
 
 
-def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
-    from langchain_community.document_loaders.csv_loader import CSVLoader
-
-    encoding = _encoding(data)
-    header = data.decode(encoding, "replace").lstrip().partition("\n")[0]
-    csv_args: JSON = {"delimiter": max(",;\t|", key=header.count), "restkey": "more", "restval": ""}
-    for row in CSVLoader(path, csv_args=csv_args, encoding=encoding).lazy_load():
-        if any(line.partition(": ")[2] for line in row.page_content.splitlines()):
-            yield from _pieces(row.page_content, row=row.metadata["row"] + 1)
+def _csv(_: Path, data: bytes) -> Iterator[LorePiece]:
+    text = _BLANK_START.sub("", _text(data))
+    header = text.partition("\n")[0]
+    before = csv.field_size_limit(MAX_BYTES)
+    try:
+        read = csv.reader(io.StringIO(text), delimiter=max(",;\t|", key=header.count))
+        names, *rows = [*filter(None, read)] or [[]]
+    finally:
+        csv.field_size_limit(before)
+    for number, row in enumerate(rows, 1):
+        more = [("more", ",".join(map(str.strip, row[len(names) :])))] if len(row) > len(names) else []
+        if any(map(str.strip, row)):
+            fields = [*zip_longest(names, row[: len(names)], fillvalue=""), *more]  # columns may have one name
+            yield from _pieces("\n".join(f"{name.strip()}: {value.strip()}" for name, value in fields), row=number)
 
 
 def _pdf(path: Path, data: bytes) -> Iterator[LorePiece]:
@@ -196,17 +210,21 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
 def _sections(markdown: str) -> Iterator[LorePiece]:
     from langchain_text_splitters import MarkdownHeaderTextSplitter
 
-    empty = True
-    markdown = _LONG_HEADING.sub(r"\1\2…\n\n\2\3\n", markdown)  # a longer one is text, to be cut as such
-    for section in MarkdownHeaderTextSplitter(_HEADINGS).split_text(markdown):
-        headings = " › ".join(str(section.metadata[level]) for level in _LEVELS if section.metadata.get(level))
-        # The splitter puts two spaces and a line break where there was a blank line.
-        for piece in _pieces(section.page_content.replace("  \n", "\n\n"), section=headings):
-            empty = False
-            # A search finds a piece by its headings too.
-            yield replace(piece, text=f"{headings}\n{piece.text}") if headings else piece
-    if empty:  # there are only headings
+    markdown = _LONG_HEADING.sub(
+        r"\1\2…\n\n\2\3\n", _SPACE.sub(" ", markdown)
+    )  # a longer one is text, to be cut as such
+    split = MarkdownHeaderTextSplitter(_HEADINGS, return_each_line=True, strip_headers=False).split_text(markdown)
+    path = [" › ".join(str(each.metadata[one]) for one in _LEVELS if each.metadata.get(one)) for each in split]
+    paragraphs = zip(path, (_HEADING.sub("", each.page_content) for each in split), strict=True)
+    sections = [(one, "\n\n".join(text for _, text in of if text)) for one, of in groupby(paragraphs, itemgetter(0))]
+    if not any(text for _, text in sections):  # there are only headings
         yield from _pieces(markdown)
+        return
+    for (headings, text), (below, _) in pairwise([*sections, ("", "")]):
+        if text or not below.startswith(f"{headings} › "):  # a heading without a text may say something
+            for piece in _pieces(text, section=headings):
+                # A search finds a piece by its headings too.
+                yield replace(piece, text=f"{headings}\n{piece.text}") if headings else piece
 
 
 def _pieces(text: str, **place: Any) -> Iterator[LorePiece]:

@@ -21,7 +21,7 @@ from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 from questbook.memory.recall.intents import off_record
-from questbook.memory.store.any_store import AnyItemT, items_under, newest_items, put_all, search_all
+from questbook.memory.store.any_store import AnyItemT, is_own, items_under, newest_items, put_all, search_all
 from questbook.memory.text.words import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Record, Stamp
@@ -105,12 +105,18 @@ def memory_write(
     config, text = config or LtmConfig(), strip_speaker(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
-    when = origin.get("said_at") or datetime.now(UTC)
-    at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    at = _time(origin.get("said_at"))
     memory = CharacterMemory(text=text, speaker=speaker, session=origin.get("session") or "", stamp=Stamp(said_at=at))
     namespace = character_namespace(character, MEMORIES, user=origin.get("user"))
     value = {**(origin.get("stamp") or {}), **memory.to_json()}
     return PutOp(namespace, origin.get("key") or memory_key(speaker, text, at), value, index=["text"])
+
+
+def _time(said_at: datetime | None) -> str:
+    said = said_at or datetime.now(UTC)
+    if not isinstance(said, datetime):
+        raise ValueError(f"said_at: got {said!r:.80}; expected a datetime, such as datetime.now(UTC).")
+    return (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
 async def recall_messages(
@@ -181,7 +187,7 @@ async def _measure(store: BaseStore, namespaces: Sequence[tuple[str, ...]], mess
     if any(item.score is not None for item in items):
         measured = [(1.0 - item.score, item) for item in items if item.score is not None]
         may_be_more = any(len(hits) >= limit for hits in results)
-        return _Candidates(measured, may_be_more, isinstance(embedder_of(store), HashEmbeddings))
+        return _Candidates(measured, may_be_more, getattr(embedder_of(store), "fusion_weight", 1.0) < 1)
     if not items:
         return _Candidates([], False, True)
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
@@ -202,7 +208,7 @@ async def list_characters(store: BaseStore, user: str | None = None) -> dict[str
 
 async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
     """Return all memories of a namespace, the latest first."""
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items = [item async for item in items_under(store, namespace) if is_own(item, namespace)]
     return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
 
 
@@ -210,8 +216,7 @@ async def add_memory(
     store: BaseStore, character: str, text: str, speaker: str, user: str | None = None, said_at: datetime | None = None
 ) -> str:
     """Add a memory of any length, which must not be empty, to a character, or to `EVERYONE`; return its key."""
-    said = said_at or datetime.now(UTC)
-    at = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    at = _time(said_at)
     key = memory_key(speaker, _require_text(text), at)
     memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
     namespace = character_namespace(character, MEMORIES, user=user)

@@ -47,14 +47,14 @@ class Imported(NamedTuple):
 
 
 async def import_ltm(
-    store: BaseStore, directory: Path, *, user: str | None, character: str | None = None
+    store: BaseStore, directory: str | Path, *, user: str | None, character: str | None = None
 ) -> list[Imported]:
     """Import databases and CSV exports of the extension, found by `find_sources`; return the outcome of each.
 
     All users share the characters, as in the extension, unless a user is given. A character who is given gets all
     memories, whatever the folders' names. If the store fails, what was written stays; the next run adds the rest.
     """
-    sources = await asyncio.to_thread(find_sources, directory)
+    sources = await asyncio.to_thread(find_sources, Path(directory))
     return [await _import(store, source, user, character or source.character) for source in sources]
 
 

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.recall.names import has_name
 from questbook.memory.recall.query import Namespace, WeightedText
-from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_under, newest_items, search_all
+from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, is_own, items_under, newest_items, search_all
 from questbook.memory.text.words import query_words
 from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.timeline import (
@@ -36,7 +36,7 @@ _NARROW_WIDTH = 32  # further candidates of the time that the question names
 _EXPANDED = 20  # candidates of a text whose neighbours become candidates too
 _LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
 _MOST_HEADS = 64  # words of a question that are looked for where the store cannot rank
-_WIDER, _WIDEST = 4, 4096  # where abandoned futures fill a search: how many times as many items, and how many at most
+_WIDER, _WIDEST = 4, 4096  # where what may not be seen fills a search: how many times as many items, how many at most
 
 
 class Scope(NamedTuple):
@@ -184,7 +184,7 @@ async def propose_candidates(
     results = iter(await search_all(store, [op for ops in searches for op in ops]))
     proposed: list[list[list[SearchItem]]] = []
     narrow: list[list[SearchItem]] = []
-    short: list[tuple[int, int]] = []  # scopes and texts for which too few items may be seen
+    short: dict[tuple[int, int], SearchOp | None] = {}  # for which scopes and texts too few may be seen; what to widen
     for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
         read = [next(results) for _ in ops]
         if any(read) and not (ranks_words or any(item.score is not None for items in read for item in items)):
@@ -192,10 +192,11 @@ async def propose_candidates(
             proposed.append([await _best_worded(store, scope, texts)] * len(texts))
             narrow.append([])
             continue
-        kept = read if _is_exact(scope, takes_or=takes_or) else [await _visible(store, scope, items) for items in read]
+        kept = [await _visible(store, scope, items) for items in read]
         for text, width in enumerate(widths if ops else ()):
             if len(kept[text]) < width and len(read[text]) >= ops[text].limit:
-                short.append((number, text))
+                crowded = scope.of_user or not all(is_own(item, scope.namespace) for item in read[text])
+                short[number, text] = ops[text] if crowded else None
         best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in texts]
         proposed.append(best)
         narrow.append([item for items in kept[len(texts) :] for item in items])
@@ -255,43 +256,42 @@ async def _search_again(
     scopes: Sequence[Scope],
     texts: Sequence[str],
     widths: Sequence[int],
-    short: Sequence[tuple[int, int]],
+    short: Mapping[tuple[int, int], SearchOp | None],
     proposed: list[list[list[SearchItem]]],
 ) -> None:
-    """Search wider where what forks of a user's threads took back has crowded the rest out, then each segment alone.
+    """Search wider where others crowd the rest out, such as deeper namespaces or forks of a user's threads.
 
-    What the wider search has found of other threads stays.
+    Then search each segment alone. What the wider search has found stays.
     """
-    limits = {place: 2 * widths[place[1]] for place in short if scopes[place[0]].of_user}
-    others = [place for place in short if place not in limits]
-    while wider := [place for place, limit in limits.items() if limit < _WIDEST]:
-        limits |= {place: min(_WIDER * limits[place], _WIDEST) for place in wider}
-        places = ((scopes[scope].namespace, limits[scope, text], texts[text]) for scope, text in wider)
-        searches = [SearchOp(namespace, limit=limit, query=text) for namespace, limit, text in places]
-        for (scope, text), items in zip(wider, await search_all(store, searches), strict=True):
+    searches = {place: op for place, op in short.items() if op is not None}
+    while wider := [place for place, op in searches.items() if op.limit < _WIDEST]:
+        for place in wider:
+            searches[place] = searches[place]._replace(limit=min(_WIDER * searches[place].limit, _WIDEST))
+        results = await search_all(store, [searches[place] for place in wider])
+        for (scope, text), items in zip(wider, results, strict=True):
             kept = await _visible(store, scopes[scope], items)
             proposed[scope][text] = kept[: widths[text]]
-            if len(kept) >= widths[text] or len(items) < limits[scope, text]:
-                del limits[scope, text]
-    short = [*others, *limits]
-    searches = [
+            if len(kept) >= widths[text] or len(items) < searches[scope, text].limit:
+                del searches[scope, text]
+    left = [place for place, op in short.items() if op is None or place in searches]
+    alone = [
         SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
-        for scope, text in short
+        for scope, text in left
         for segment in scopes[scope].filters()
     ]
-    results = iter(await search_all(store, searches))
-    for scope, text in short:
-        known = proposed[scope][text] if scopes[scope].of_user else []
-        found = [item for _ in scopes[scope].filters() for item in next(results)]
-        items = list({item.key: item for item in [*known, *found]}.values())
+    found = iter(await search_all(store, alone))
+    for scope, text in left:
+        known = proposed[scope][text] if short[scope, text] else []
+        own = [i for _ in scopes[scope].filters() for i in next(found) if is_own(i, scopes[scope].namespace)]
+        items = list({item.key: item for item in [*known, *own]}.values())
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
         proposed[scope][text] = items[: widths[text]]
 
 
 async def _visible(store: BaseStore, scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
-    """Return those that may be seen of what no filter has gone through."""
+    """Return those of a search's items that may be seen; those of deeper namespaces may not."""
     await read_heads(store, scope.timeline, (item.value for item in items))
-    return [item for item in items if scope.sees(item.value)]
+    return [item for item in items if is_own(item, scope.namespace) and scope.sees(item.value)]
 
 
 async def _best_worded(store: BaseStore, scope: Scope, texts: Sequence[str]) -> list[SearchItem]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.text.passages import Span, excerpt
+from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Exchange, Record, is_timeline
 from questbook.types import JSON, check_choice, check_json, check_number
 
@@ -303,6 +304,8 @@ class Query:
             raise ValueError(f"Query.text: got {self.text!r:.80}; expected the question as a text.")
         if wrong := [hint for hint in self.hints if not isinstance(hint, WeightedText)]:
             raise ValueError(f"Query.hints: got {wrong[0]!r:.80}; expected WeightedText(text, weight).")
+        for namespace in self.lasting:
+            check_namespace(namespace, "Query.lasting: namespace")
         if not (self.timeline is None or is_timeline(self.timeline)):
             raise ValueError(f"Query.timeline: got {self.timeline!r:.80}; expected segments, such as [('main', 12)].")
         check_number("Query.limit", self.limit)

@@ -38,7 +38,7 @@ from questbook.memory.recall.names import (
 from questbook.memory.recall.order import Evidence, Named, Order, Passages, compare_meanings, count_words, covers
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
-from questbook.memory.store.any_store import get_values
+from questbook.memory.store.any_store import get_values, sync_twin
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
@@ -52,6 +52,8 @@ _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for,
 # Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
 _SPELT_ALIKE = 0.5
 _LONGEST_QUESTION = 2000  # characters at the end of a text in which a time is looked for
+_LONG = 32  # words of a question; none answers a longer one as a whole
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s++|\n++")
 _KEPT = 256  # accesses; older ones have faded like their records
 _LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
@@ -107,6 +109,12 @@ class _Question(NamedTuple):
         texts += [WeightedText(time.anchor, heaviest.weight)] if time.anchor else []
         return cls(text, time, names, texts)
 
+    @property
+    def ends(self) -> list[str]:
+        """The first and the last sentence of a long text: what is asked stands before or after what was pasted."""
+        sentences = _SENTENCE_END.split(self.text.strip())
+        return [sentences[0], sentences[-1]] if len(query_words(self.text)) > _LONG else []
+
 
 async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> Iterable[Recalled]:
     """Put in order all that the store proposes and the viewer may know."""
@@ -157,10 +165,10 @@ def _weigh(
     speakers = named_in(question.text, sorted({record.speaker for record in records} - {""} | {*query.speakers}))
     subjects = named_in(question.text, sorted({name for record in records for name in names_of(record)}))
     naming = frozenset(word for words in speakers.values() for word in words)
-    searched = [content_words(text.text, naming) for text in question.texts]
+    searched = [content_words(text, naming) for text in [*(each.text for each in question.texts), *question.ends]]
     names = name_words(question.text)
     table, spellings = count_words(passages.texts, searched, names, passages.rows, query.weights.nearby)
-    words = table.scores()
+    words = table.scores()[: len(question.texts)]
     time, count = question.time, len(question.texts)
     cosines = np.full((count, len(records)), np.nan)  # where the store gave none
     for row, known in zip(cosines, candidates.cosines, strict=True):
@@ -188,7 +196,7 @@ def _weigh(
         if knows_meaning is None:
             close, far = np.ones_like(close), np.zeros_like(far)
         closeness = close[passages.records], far[passages.records]
-    fits = covers(table, weights, named, closeness)
+    fits = covers(table, weights + [max(weights)] * (len(searched) - len(weights)), named, closeness)
     advises, persons = asks_for_advice(question.text), zip(passages.texts, passages.persons, strict=True)
     wishes = np.array([advises and is_person and prefers(text) for text, is_person in persons], np.bool_)
     evidence = Evidence(
@@ -309,3 +317,7 @@ def access_op(
     branch = branch_of(timeline, turn)
     value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
     return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)
+
+
+recall_sync = sync_twin(recall)
+"""Return the records that fit a question best, best first; see `recall`."""

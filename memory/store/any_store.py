@@ -5,18 +5,23 @@ batch, and hide what the stores do differently.
 """
 
 import asyncio
+import inspect
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, get_text_at_path
 
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
+from questbook.memory.sync import run_sync
 from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
 _PAGE = 500  # items of one read
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
 Namespace = tuple[str, ...]
 
 
@@ -65,11 +70,12 @@ async def get_values(
 
 
 async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
-    """Write in this order and in one batch; begin another batch where a text comes a second time.
+    """Write in this order and in one batch; begin another batch where a text that is embedded comes a second time.
 
     Where the store indexes whole values, as LangGraph's do by default, only the text of a record with one is indexed:
     its ids and places would hide what it says.
-    LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
+    LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices"); of
+    two fields of a record that say the same, the first is indexed.
     `FaissStore` accepts it. What PostgreSQL refuses, NUL and lone surrogates, is left out of the values for all stores.
     """
     batches: list[list[PutOp]] = [[]]
@@ -78,14 +84,17 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     # LangGraph's SqliteStore 3.1 indexes whole values whatever its `fields` say (langgraph#8808).
     whole = "$" in fields or (list(fields) == ["text"] and not is_ours)
     for op in (put._replace(value=storable(put.value)) for put in puts):
-        text = (op.value or {}).get("text")
-        if whole and op.index is None and isinstance(text, str):
+        if whole and op.index is None and isinstance((op.value or {}).get("text"), str):
             op = op._replace(index=["text"])
-        if isinstance(text, str) and op.index is not False and not is_ours:
-            if text in texts:
+        if op.value is not None and op.index is not False and not is_ours:
+            said = [(path, text) for path in op.index or fields for text in get_text_at_path(op.value, path)]
+            own = {text: path for path, text in reversed(said)}
+            if len(own) < len(said):
+                op = op._replace(index=list(dict.fromkeys(own.values())))
+            if not texts.isdisjoint(own):
                 batches.append([])
                 texts.clear()
-            texts.add(text)
+            texts.update(own)
         batches[-1].append(op)
     for batch in filter(None, batches):
         await store.abatch(batch)
@@ -110,17 +119,22 @@ async def items_under(
         offset += len(items)
 
 
+def is_own(item: AnyItem, namespace: Namespace) -> bool:
+    """Return whether an item is in a namespace itself: a search finds those of deeper namespaces, too."""
+    return tuple(item.namespace) == tuple(namespace)
+
+
 async def newest_items(
     store: BaseStore, namespace: Namespace, filters: Sequence[Mapping[str, Any]], limit: int = NEWEST_LIMIT
 ) -> list[SearchItem]:
-    """Return the newest records that meet one of some filters, oldest first, without embedding a query.
+    """Return a namespace's newest records that meet one of some filters, oldest first, without embedding a query.
 
     All records are read, because stores list them in different orders.
     """
     joined = len(filters) > 1 and getattr(store, "filters_any", False)  # a timeline with many forks has many
     wanted = [{"$or": list(filters)}] if joined else filters
-    found = {each.key: each for one in wanted async for each in items_under(store, namespace, one, refresh_ttl=False)}
-    return sorted(found.values(), key=_age)[-limit:]
+    found = [each for one in wanted async for each in items_under(store, namespace, one, refresh_ttl=False)]
+    return sorted({each.key: each for each in found if is_own(each, namespace)}.values(), key=_age)[-limit:]
 
 
 def _age(item: SearchItem) -> tuple[str, str, str, str]:
@@ -224,6 +238,23 @@ class SyncStore(StoreBehind):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in a thread, by the store's sync method."""
         return await asyncio.to_thread(self.store.batch, ops)
+
+
+def sync_twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:
+    """Return a sync function that does what an asynchronous one does, with the sync methods of its argument `store`.
+
+    So it works inside a running event loop, too, which it blocks meanwhile, as the store's sync methods do.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["store"] = SyncStore(bound.arguments["store"])
+        return run_sync(function(*bound.args, **bound.kwargs))
+
+    run.__name__ = f"{function.__name__}_sync"
+    return run
 
 
 def timed(store: Any, seconds: float) -> TimedStore | None:

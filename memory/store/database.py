@@ -42,6 +42,8 @@ class Database:
         if synchronous not in ("full", "normal"):
             raise StoreConfigError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
         self.path = Path(path)
+        if str(path) != ":memory:":
+            self.path = self.path.expanduser().absolute()  # the program may go to another directory
         self._temporary: str | None = None
         self._synchronous = synchronous
         self._closed = False
@@ -68,7 +70,6 @@ class Database:
         if str(self.path) == ":memory:":
             self._temporary = tempfile.mkdtemp(prefix="questbook-")
             self.path = Path(self._temporary)
-        self.path = self.path.expanduser()
         if self.path.is_dir():
             self.path /= FILE_NAME
         try:

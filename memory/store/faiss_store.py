@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -30,7 +31,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import _does_match
 
-from questbook.memory.embeddings.embedders import RawVectors
+from questbook.memory.embeddings.embedders import RawVectors, embed_here, is_only_asynchronous
 from questbook.memory.errors import UnstorableValueError
 from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/figures.md)
+_MANY, _LONG = 200, 20_000  # operations, and characters of a text: encoding more takes milliseconds
 _OPERATIONS = (GetOp, PutOp, SearchOp, ListNamespacesOp)
 
 
@@ -90,7 +92,7 @@ class FaissStore(BaseStore):
         self._owner = ""  # a name of file and embedder; known when the file is open
         self._cache: NamespaceCache | None = None  # until the first search
         self._sweeper = deletion.Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
-        self._swept = time.monotonic()
+        self._swept = -math.inf  # the first write sweeps: a process may live for less than an interval
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
 
@@ -110,7 +112,7 @@ class FaissStore(BaseStore):
         """Open a store, or create it. Use it at once, with `with`, or with `async with`.
 
         Inside a running event loop, `async with` or the first call opens the file in a worker thread, because opening
-        it here would block the loop.
+        it here would block the loop. So it is with an asynchronous embedding function, whose client works in one loop.
 
         Args:
             path: The SQLite file, in a directory that exists, or an existing directory in which it is
@@ -134,9 +136,7 @@ class FaissStore(BaseStore):
         """
         limits = {"cache_bytes": cache_bytes, "exact_limit": exact_limit}
         store = cls(path, index=index, ttl=ttl, reembed=reembed, progress=progress, synchronous=synchronous, **limits)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if asyncio._get_running_loop() is None and not is_only_asynchronous(store.embeddings):
             store._prepare()
         return store
 
@@ -183,7 +183,7 @@ class FaissStore(BaseStore):
         self.close()
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._prepare)
+        await embed_here(self._prepare)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -219,8 +219,14 @@ class FaissStore(BaseStore):
         The texts of concurrent calls in one tick of the loop are embedded in one call.
         """
         if not self._ready:
-            await asyncio.to_thread(self._prepare)
-        batch, vectors = _Batch(ops, self._index), RawVectors({}, {})
+            await embed_here(self._prepare)
+        several, vectors = list(ops), RawVectors({}, {})
+        values = [op.value.values() for op in several if isinstance(op, PutOp) and isinstance(op.value, dict)]
+        is_large = any(isinstance(part, str | list) and len(part) > _LONG for value in values for part in value)
+        if is_large or len(several) > _MANY:
+            batch = await asyncio.to_thread(_Batch, several, self._index)
+        else:
+            batch = _Batch(several, self._index)
         if (embedder := self._index.embedder) is not None:
             vectors = await embedder.aembed(batch.documents, batch.queries)
         return await asyncio.to_thread(self._execute, batch, vectors)
@@ -276,11 +282,11 @@ class FaissStore(BaseStore):
         if writes:
             with self._database.writing() as connection:
                 self._index.check(connection)
-                for write in writes:
-                    rows.apply_write(connection, write)
                 if time.monotonic() - self._swept >= self._sweeper.seconds:
                     self._swept = time.monotonic()
                     deletion.delete_expired(connection)
+                for write in writes:
+                    rows.apply_write(connection, write)
         return results
 
     def _read(

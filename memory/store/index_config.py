@@ -24,7 +24,7 @@ from questbook.memory.embeddings.loading import AUTO, choose_embeddings, load_em
 from questbook.memory.errors import EmbedderChangedError, StoreConfigError
 from questbook.memory.store.database import Database
 from questbook.memory.store.reembedding import ITEMS_AT_ONCE, Progress, reembed, vectors_of
-from questbook.memory.store.rows import SHIFT, Namespace, create_word_table, read_meta, write_words
+from questbook.memory.store.rows import SHIFT, Namespace, create_word_table, read_meta, read_value, write_words
 from questbook.memory.text.words import split_words
 from questbook.types import JSON
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _WHOLE_ITEM = ["$"]  # what LangGraph's stores embed if an index names no fields
-_ITEMS_AFTER = "SELECT id, value, paths FROM items WHERE id > ? ORDER BY id LIMIT ?"
+_ITEMS_AFTER = "SELECT id, CAST(value AS BLOB), paths FROM items WHERE id > ? ORDER BY id LIMIT ?"
 
 
 class StoreIndex(TypedDict, total=False):
@@ -281,7 +281,7 @@ class FileIndex:
             last = 0
             while items := connection.execute(_ITEMS_AFTER, (last, ITEMS_AT_ONCE)).fetchall():
                 for last, value, paths in items:
-                    words = self.settings.words(json.loads(value), json.loads(paths) if paths else None)
+                    words = self.settings.words(read_value(value), json.loads(paths) if paths else None)
                     write_words(connection, last, last >> SHIFT, words, had=False)
                     connection.execute("UPDATE items SET texts = ? WHERE id = ?", (bool(words), last))
             names = ("lexical", self._names["lexical"])

@@ -5,6 +5,7 @@ and faster than an approximate index with a filter, which looks among everybody'
 lexemes of `text` in a generated column, scored with BM25 over what the filter allows.
 """
 
+import asyncio
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -109,13 +110,10 @@ class HybridPostgresStore(AsyncPostgresStore):
                 await self._batch_put_ops(puts, cur)
 
     async def _read(self, gets: Any, searches: Any, results: list[Result], cur: Any) -> None:
-        queries, embedded = self._prepare_batch_search_queries(searches)
-        texts = list(dict.fromkeys(text for _, text in embedded))
-        made = await self.embeddings.aembed_documents(texts) if self.embeddings and texts else []
-        vectors = {number: made[texts.index(text)] for number, text in embedded}
+        queries = await self._searches(searches)
         places = [(".".join(op.namespace), op.key) for _, op in gets]
         queries += [(_GET, list(map(list, zip(*places, strict=True))))] if gets else []
-        values = [vectors[n] if each is PLACEHOLDER else each for n, (_, own) in enumerate(queries) for each in own]
+        values = [each for _, own in queries for each in own]
         parts = [_PART.format(number=number, search=search) for number, (search, _) in enumerate(queries)]
         await cur.execute(" UNION ALL ".join(parts) + " ORDER BY number, place", values)
         rows: list[list[Any]] = [[] for _ in queries]
@@ -126,6 +124,23 @@ class HybridPostgresStore(AsyncPostgresStore):
         items = {(row["prefix"], row["key"]): row for row in rows[-1]}
         for (number, op), place in zip(gets, places, strict=True):
             results[number] = _row_to_item(op.namespace, items[place]) if place in items else None
+
+    async def _batch_search_ops(self, search_ops: Any, results: list[Result], cur: Any) -> None:
+        for (number, _), (search, values) in zip(search_ops, await self._searches(search_ops), strict=True):
+            await cur.execute(search, values)
+            rows = await cur.fetchall()
+            results[number] = [_row_to_search_item(tuple(row["prefix"].split(".")), row) for row in rows]
+
+    async def _searches(self, searches: Any) -> list[tuple[str, list[Any]]]:
+        """Make the statements of searches with their values; each question is embedded once, as a question."""
+        queries, embedded = self._prepare_batch_search_queries(searches)
+        texts = list(dict.fromkeys(text for _, text in embedded))
+        made = await asyncio.gather(*map(self.embeddings.aembed_query, texts)) if self.embeddings else []
+        vectors = {number: made[texts.index(text)] for number, text in embedded}
+        return [
+            (search, [vectors[number] if each is PLACEHOLDER else each for each in values])
+            for number, (search, values) in enumerate(queries)
+        ]
 
     async def _batch_put_ops(self, put_ops: Sequence[tuple[int, PutOp]], cur: Any) -> None:
         statements, embedded = self._prepare_batch_PUT_queries(put_ops)

@@ -13,7 +13,7 @@ from typing import Any
 
 from questbook.memory.embeddings.embedders import BatchEmbedder
 from questbook.memory.store.database import Database
-from questbook.memory.store.rows import SHIFT, read_meta
+from questbook.memory.store.rows import SHIFT, read_meta, read_value
 
 Progress = Callable[[int, int], None]  # called with the number of items that are done and the number of all items
 ITEMS_AT_ONCE = 256  # items that are embedded in one call and written in one transaction
@@ -22,7 +22,7 @@ _LOG_EVERY = 5.0  # seconds
 
 # Items without new vectors, or changed since they got them.
 _LEFT = (
-    "SELECT items.id, items.value, items.paths, items.updated_at FROM items "
+    "SELECT items.id, CAST(items.value AS BLOB), items.paths, items.updated_at FROM items "
     "LEFT JOIN next_items ON next_items.item = items.id AND next_items.updated_at = items.updated_at "
     "WHERE next_items.item IS NULL AND items.id > ? ORDER BY items.id LIMIT ?"
 )
@@ -56,7 +56,7 @@ def reembed(
         elif time.monotonic() - logged > _LOG_EVERY:
             logged = time.monotonic()
             _log.info("re-embedding %s with %s: %d of %d items", database.path, target, done, total)
-        said = [texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
+        said = [texts(read_value(value), json.loads(paths) if paths else None) for _, value, paths, _ in left]
         documents = [text for own in said for text in own]
         vectors = embedder.units(embedder.embed(documents, ()).documents) if documents else {}
         with database.writing() as connection:

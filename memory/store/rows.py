@@ -181,13 +181,13 @@ def items_of(connection: sqlite3.Connection, space: NamespaceRow, *, without_vec
 def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
     """Read ids and values of a namespace's items that are newer than a given one, oldest first."""
     newer = "SELECT id, CAST(value AS BLOB) FROM items WHERE id > ? AND id < ? ORDER BY id"
-    return [(item, _read_value(value)) for item, value in connection.execute(newer, (after, _ids_of(namespace)[1]))]
+    return [(item, read_value(value)) for item, value in connection.execute(newer, (after, _ids_of(namespace)[1]))]
 
 
 def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
     """Read ids and values of some items; leave out those that are gone."""
     some = "SELECT id, CAST(value AS BLOB) FROM items WHERE id IN (SELECT value FROM json_each(?))"
-    return [(item, _read_value(value)) for item, value in connection.execute(some, (json.dumps(list(items)),))]
+    return [(item, read_value(value)) for item, value in connection.execute(some, (json.dumps(list(items)),))]
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
@@ -283,11 +283,13 @@ def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | No
         return None
 
 
-def _read_value(value: bytes) -> Any:
+def read_value(value: bytes) -> dict[str, Any]:
+    """Read a stored value; {} if it is damaged, which is logged when the item is read itself."""
     try:
-        return json.loads(value)
-    except (ValueError, TypeError):
-        return {}  # a damaged item is logged when it is read itself
+        content = json.loads(value)
+    except (ValueError, TypeError, RecursionError):
+        content = None
+    return content if isinstance(content, dict) else {}
 
 
 class Write(NamedTuple):

@@ -20,6 +20,7 @@ from questbook.types import words_in
 _Text = TypeVar("_Text")
 
 _WORD = re.compile(r"[^\W_]+")
+_MARKS = re.compile(r"[\u0300-\u036f]+")  # accents that no letter is composed with; they count nothing
 # Scripts that are written without spaces are indexed as pairs of characters.
 _MARKED = re.compile(r"[\u0590-\u1cff\ua800-\uabff\U00011000-\U00011fff]")  # scripts whose words have vowel signs
 _SPELLS = {7, 9, *range(84, 133)}  # combining classes of the marks that make another word, as tones of Thai; no accents
@@ -50,7 +51,8 @@ def split_words(text: str) -> list[str]:
     """Split text into lower-case words of letters and digits, and scripts without spaces into pairs of characters."""
     if text.isascii():
         return spaced(text).decode().split()  # several times faster
-    split = _WORD.findall(text.lower())
+    text = _MARKS.sub("", unicodedata.normalize("NFC", text.lower()))  # else they would cut a word in two
+    split = _WORD.findall(text)
     if not _UNSPACED.search(text):
         return split
     words: list[str] = []
@@ -71,9 +73,15 @@ def spaced(text: str) -> bytes:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the different words of a query without stop words, at most 64; with them if it has no others."""
-    words = list(dict.fromkeys(split_words(query)))
-    return ([word for word in words if word not in STOP_WORDS] or words)[:_MOST_WORDS]
+    """Return the different words of a query without stop words; with them if it has no others.
+
+    Of more than 64 they are the first 32 and the last 32: a question stands before or after a text that was pasted.
+    """
+    split = split_words(query)
+    words = [word for word in split if word not in STOP_WORDS] or split
+    first, half = list(dict.fromkeys(words)), _MOST_WORDS // 2
+    last = list(dict.fromkeys(reversed(words)))[half - 1 :: -1]
+    return first if len(first) <= _MOST_WORDS else list(dict.fromkeys(first[:half] + last))
 
 
 def is_latin(text: str) -> bool:

@@ -47,10 +47,10 @@ def read_label(label: str) -> str:
         return label
 
 
-def check_namespace(namespace: tuple[str, ...]) -> None:
+def check_namespace(namespace: tuple[str, ...], named: str = "namespace") -> None:
     """Refuse one text in the place of a namespace, whose letters would be its labels, with a ValueError."""
     if isinstance(namespace, str):
-        raise ValueError(f"namespace {namespace!r}: expected a tuple of texts, such as ({namespace!r},).")
+        raise ValueError(f"{named} {namespace!r}: expected a tuple of texts, such as ({namespace!r},).")
 
 
 def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:

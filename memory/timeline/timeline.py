@@ -27,7 +27,16 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import Namespace, get_all, get_values, items_under, put_all, search_all
+from questbook.memory.store.any_store import (
+    Namespace,
+    get_all,
+    get_values,
+    is_own,
+    items_under,
+    put_all,
+    search_all,
+    sync_twin,
+)
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
 from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
 from questbook.types import JSON, check_number, storable
@@ -71,6 +80,9 @@ class UserTimeline(list[Segment]):
         fallback: tuple[Namespace, str] | None = None,
         life: str = "",
     ) -> None:
+        check_namespace(heads, "UserTimeline.heads")
+        if not isinstance(thread, str):
+            raise ValueError(f"UserTimeline.thread: got {thread!r:.80}; expected a text, such as str(thread_id).")
         super().__init__((branch, turn) for branch, turn in segments)
         self.thread, self.heads, self.fallback = thread, heads, fallback
         self.life = life_of(self[0][0]) if self else life
@@ -250,12 +262,13 @@ class Found(NamedTuple):
 async def search_visible(
     store: BaseStore, searches: Sequence[SearchOp], timeline: Timeline | None, before: int | None = None
 ) -> list[Found]:
-    """Search a store in one batch; return of each search what a timeline may see."""
+    """Search namespaces in one batch; return of each search what a timeline may see, nothing of deeper ones."""
     results = await search_all(store, searches)
-    await read_heads(store, timeline, (item.value for items in results for item in items))
+    own = [[i for i in items if is_own(i, op.namespace_prefix)] for op, items in zip(searches, results, strict=True)]
+    await read_heads(store, timeline, (item.value for items in own for item in items))
     return [
-        Found([item for item in items if is_visible(timeline, item.value, before)], len(items) < search.limit)
-        for search, items in zip(searches, results, strict=True)
+        Found([item for item in items if is_visible(timeline, item.value, before)], len(all_items) < search.limit)
+        for search, items, all_items in zip(searches, own, results, strict=True)
     ]
 
 
@@ -265,12 +278,12 @@ async def list_visible(store: BaseStore, space: Namespace, timeline: Timeline, b
     What a `UserTimeline` sees comes in the order in which it was said. `before` is as for `is_visible`.
     """
     if isinstance(timeline, UserTimeline):
-        every = [item async for item in items_under(store, space)]
+        every = [item async for item in items_under(store, space) if is_own(item, space)]
         await read_heads(store, timeline, (item.value for item in every))
         visible = [item for item in every if is_visible(timeline, item.value, before)]
         return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
     filters = visible_filters(timeline, before)
-    items = {item.key: item for one in filters async for item in items_under(store, space, one)}
+    items = {item.key: item for one in filters async for item in items_under(store, space, one) if is_own(item, space)}
 
     def place(item: Item) -> tuple[int, int, str]:
         ordinal = item.key.rpartition("-")[2]
@@ -481,3 +494,9 @@ async def _is_written(
     """
     item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
     return item is not None and all(item.value.get(one) == content.get(one) for one in ("text", "messages", "taught"))
+
+
+claim_sync = sync_twin(claim)
+"""Claim a turn before it writes; return the timeline, forked if another run has claimed it; see `claim`."""
+remember_sync = sync_twin(remember)
+"""Write exchanges as records; return the timeline, as it is now; see `remember`."""
