@@ -210,9 +210,8 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
 def _sections(markdown: str) -> Iterator[LorePiece]:
     from langchain_text_splitters import MarkdownHeaderTextSplitter
 
-    markdown = _LONG_HEADING.sub(
-        r"\1\2…\n\n\2\3\n", _SPACE.sub(" ", markdown)
-    )  # a longer one is text, to be cut as such
+    markdown = _SPACE.sub(" ", markdown)  # the splitter drops what is not printable
+    markdown = _LONG_HEADING.sub(r"\1\2…\n\n\2\3\n", markdown)  # a longer one is text, to be cut as such
     split = MarkdownHeaderTextSplitter(_HEADINGS, return_each_line=True, strip_headers=False).split_text(markdown)
     path = [" › ".join(str(each.metadata[one]) for one in _LEVELS if each.metadata.get(one)) for each in split]
     paragraphs = zip(path, (_HEADING.sub("", each.page_content) for each in split), strict=True)
