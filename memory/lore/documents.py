@@ -21,6 +21,7 @@ from questbook.memory.lore.langchain_index import TEXTS, VECTORS, read_texts
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
 
+AnyPath = str | os.PathLike[str]
 PIECE_CHARS = 800  # longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories
 MAX_BYTES = 64 * 1024 * 1024  # size of the largest file that is read
 _SAVED_CHARS = 2000  # longest piece of a LangChain index, whose texts an app has cut already
@@ -106,9 +107,6 @@ def read_bytes(path: Path) -> bytes:
         raise
     except (OSError, ValueError) as error:
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
-
-
-AnyPath = str | os.PathLike[str]
 
 
 def find_documents(paths: AnyPath | Iterable[AnyPath]) -> tuple[list[Path], list[Path]]:
