@@ -181,11 +181,12 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
 async def test_what_was_concluded_in_the_prompt_s_turns_comes_though_an_earlier_turn_was_recalled():
     store, where = InMemoryStore(), ("u", "c", "exchanges")
     unsaid = {"kind": "insight", "text": "The mill of Goran burns.", "cites": ["x"]} | Stamp("a", 200).to_json()
-    await store.aput(FACTS, "unsaid", unsaid | {"at": "00000200.900"})
+    for place in (FACTS, (*FACTS, "work")):
+        await store.aput(place, f"{place[-1]}-unsaid", unsaid | {"at": "00000200.900"})
     said = {"kind": "exchange", "branch": "a", "turn": 5, "text": "The mill turns."}
     recalled, line = [Recalled("a-5-exchange-0", said, None, 1.0, where)], [("a", 300)]
     found = await add_insights(store, recalled, FACTS, question="Whose mill burns?", timeline=line, since=2)
-    assert [one.key for one in found] == ["unsaid", "a-5-exchange-0"]
+    assert [one.key for one in found] == ["facts-unsaid", "a-5-exchange-0"]
 
 
 DEEP = "The river frightens the smith more than his enemies do."

@@ -311,3 +311,13 @@ def test_an_insight_takes_no_slot_whatever_it_says_and_its_second_drawing_is_not
     assert read.fact.slot == "goran|home"
     assert read.record({"f1": {"text": "x", "kind": "event"}}, [])["slot"] == ""
     assert second_drawing_op(("u", "c", "facts"), "i2", "i", {"cites": ["x"]}).index is False
+
+
+async def test_what_is_considered_and_reflected_on_in_a_deeper_namespace_does_not_count(store):
+    await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
+    [fact] = await store.asearch(FACTS)
+    await store.aput((*FACTS, "work"), "deeper", fact.value)
+    done = finished_op((*DONE, "work"), Stamp("a", 2).to_json(), 2, {})
+    await store.aput(done.namespace, done.key, done.value)
+    backlog = await find_backlog(store, FACTS, DONE, [("a", 2)], 2)
+    assert (backlog.since, [item.key for item in backlog.facts]) == (0, [fact.key])

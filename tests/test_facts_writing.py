@@ -515,3 +515,10 @@ async def test_the_same_value_in_another_spelling_is_no_other_one(store):
             changes = await note_facts(store, facts, [told], timeline=[("main", turn)])
         assert not changes.new, after
     assert cpu_seconds(lambda: marks_in("1" * 50_000), enough=0.1) < 0.1
+
+
+async def test_a_fact_is_noted_though_a_deeper_namespace_has_it(store):
+    mill = {"text": "Goran lives at the mill."}
+    for place in (("ann", "facts", "work"), ("ann", "facts")):
+        await note_facts(store, place, [mill], timeline=[("main", 1)])
+        assert [item.value["text"] for item in await store.asearch(place) if item.namespace == place] == [mill["text"]]

@@ -170,11 +170,10 @@ def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
         return ":".join([identify(embed.func), *plain])
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
-    models = [m for m in (getattr(embed, a, None) for a in ("model", "model_name", "model_id")) if isinstance(m, str)][
-        :1
-    ]
+    named_by = (getattr(embed, attribute, None) for attribute in ("model", "model_name", "model_id"))
+    models = [model for model in named_by if isinstance(model, str)][:1]
     if not models or "deployment" in getattr(embed, "model_fields_set", ()):  # else OpenAI's has a default one
-        models += [m for m in (getattr(embed, "deployment", None),) if isinstance(m, str)]
+        models.append(str(getattr(embed, "deployment", None) or ""))
     return ":".join(filter(None, [home, *models]))
 
 

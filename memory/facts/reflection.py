@@ -91,7 +91,7 @@ async def find_backlog(
     store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Timeline, through: int
 ) -> Backlog:
     """Return the facts of a timeline through a turn that no finished reflection has considered."""
-    finished = await store.asearch(reflections, limit=ALL_MARKS)
+    finished = [item for item in await store.asearch(reflections, limit=ALL_MARKS) if is_own(item, reflections)]
     since = max((int(item.value["through"]) for item in finished if is_visible(timeline, item.value)), default=0)
     items: dict[str, Item] = {}
     for only in visible_filters(timeline, through + 1):

@@ -21,6 +21,7 @@ from questbook.memory.lore.langchain_index import TEXTS, VECTORS, read_texts
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
 
+AnyPath = str | os.PathLike[str]
 PIECE_CHARS = 800  # longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories
 MAX_BYTES = 64 * 1024 * 1024  # size of the largest file that is read
 _SAVED_CHARS = 2000  # longest piece of a LangChain index, whose texts an app has cut already
@@ -106,9 +107,6 @@ def read_bytes(path: Path) -> bytes:
         raise
     except (OSError, ValueError) as error:
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
-
-
-AnyPath = str | os.PathLike[str]
 
 
 def find_documents(paths: AnyPath | Iterable[AnyPath]) -> tuple[list[Path], list[Path]]:
@@ -210,9 +208,8 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
 def _sections(markdown: str) -> Iterator[LorePiece]:
     from langchain_text_splitters import MarkdownHeaderTextSplitter
 
-    markdown = _LONG_HEADING.sub(
-        r"\1\2…\n\n\2\3\n", _SPACE.sub(" ", markdown)
-    )  # a longer one is text, to be cut as such
+    markdown = _SPACE.sub(" ", markdown)  # the splitter drops what is not printable
+    markdown = _LONG_HEADING.sub(r"\1\2…\n\n\2\3\n", markdown)  # a longer one is text, to be cut as such
     split = MarkdownHeaderTextSplitter(_HEADINGS, return_each_line=True, strip_headers=False).split_text(markdown)
     path = [" › ".join(str(each.metadata[one]) for one in _LEVELS if each.metadata.get(one)) for each in split]
     paragraphs = zip(path, (_HEADING.sub("", each.page_content) for each in split), strict=True)
