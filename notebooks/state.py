@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -123,8 +123,11 @@ class StateNotebook(Notebook):
             if isinstance(entries, Mapping):
                 spellings = {_fold(name): name for name in page[field]}
                 named = [(name, entry) for key, entry in entries.items() if (name := " ".join(str(key).split()))]
-                named.sort(key=lambda pair: bool(pair[1]))  # who spells a name anew deletes the old spelling
-                patch[field] = {spellings.setdefault(_fold(name), name): entry for name, entry in named}
+                patch[field] = changed = dict[str, Any]()
+                for name, entry in named:
+                    spelled = spellings.setdefault(_fold(name), name)
+                    if entry or not changed.get(spelled):  # who spells a name anew deletes the old spelling
+                        changed[spelled] = entry
         for person in patch["people"].values() if isinstance(patch.get("people"), Mapping) else ():
             if isinstance(person, dict) and (word := str(person.get("attitude")).strip(" .").casefold()) in _ALIVE:
                 person.setdefault("alive", _ALIVE[word])  # "status: dead" says nothing of whom they like

@@ -307,7 +307,7 @@ def test_a_damaged_thread_is_left_as_it_is_and_the_others_are_pruned(saver):
     saver.conn.commit()
     result = pruned(saver, keep_turns=1)
     assert list(result.skipped) == ["t"]
-    assert "its newest one of thread t cannot be read" in result.skipped["t"]
+    assert "The newest checkpoint of thread t cannot be read" in result.skipped["t"]
     assert (len(ends(graph, "u")), result.checkpoints) == (2, 15)
 
 
@@ -576,6 +576,6 @@ async def test_a_file_that_another_program_holds_is_said_to_be_as_large_as_befor
         done = await pruned_beside(saver, keep_turns=5)
         assert (done.compacted, done.checkpoints > 0) == (False, True)
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
-    flags = Namespace(keep_turns=2, older_than=None, campaign=None, dry_run=False, yes=True)
+    flags = Namespace(user=None, keep_turns=2, older_than=None, campaign=None, dry_run=False, yes=True)
     assert await command(Context(), flags)
     assert "The file could not be made smaller now" in capsys.readouterr().out
