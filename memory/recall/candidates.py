@@ -192,7 +192,8 @@ async def propose_candidates(
             proposed.append([await _best_worded(store, scope, texts)] * len(texts))
             narrow.append([])
             continue
-        kept = [await _visible(store, scope, items) for items in read]
+        exact = _is_exact(scope, takes_or=takes_or)
+        kept = [await _visible(store, scope, items, exact=exact) for items in read]
         for text, width in enumerate(widths if ops else ()):
             if len(kept[text]) < width and len(read[text]) >= ops[text].limit:
                 crowded = scope.of_user or not all(is_own(item, scope.namespace) for item in read[text])
@@ -288,10 +289,18 @@ async def _search_again(
         proposed[scope][text] = items[: widths[text]]
 
 
-async def _visible(store: BaseStore, scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
-    """Return those of a search's items that may be seen; those of deeper namespaces may not."""
-    await read_heads(store, scope.timeline, (item.value for item in items))
-    return [item for item in items if is_own(item, scope.namespace) and scope.sees(item.value)]
+async def _visible(
+    store: BaseStore, scope: Scope, items: Sequence[SearchItem], *, exact: bool = False
+) -> list[SearchItem]:
+    """Return those of a search's items that may be seen; those of deeper namespaces may not.
+
+    `exact`: the search's filter has left out all others that may not.
+    """
+    own = [item for item in items if is_own(item, scope.namespace)]
+    if exact:
+        return own
+    await read_heads(store, scope.timeline, (item.value for item in own))
+    return [item for item in own if scope.sees(item.value)]
 
 
 async def _best_worded(store: BaseStore, scope: Scope, texts: Sequence[str]) -> list[SearchItem]:
