@@ -4,6 +4,7 @@ The idea is MemGPT's core memory (Packer et al. 2023): named sections, each with
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
@@ -43,7 +44,7 @@ def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
         if not re.match(r"\w", label) or strange or len(label) > _LONGEST_LABEL or label != label.strip():
             may_hold = f"has at most {_LONGEST_LABEL} characters, and may hold blanks, dots, slashes and hyphens"
             raise ValueError(f"{label!r} is no label: it begins with a letter or digit, {may_hold}")
-        if (other := spellings.setdefault(label.casefold(), label)) != label:
+        if (other := spellings.setdefault(unicodedata.normalize("NFKC", label).casefold(), label)) != label:
             raise ValueError(f"two sections cannot share a label: {other!r} and {label!r}")
     return sections
 

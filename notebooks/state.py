@@ -20,7 +20,7 @@ _STATUS = {
 }
 _ALIVE = {"alive": True, "living": True, "dead": False, "deceased": False, "killed": False, "slain": False}
 _MAX_FALLEN = 50
-_SIGN = re.compile(r"(?<!\w)[-+](?=\d)|(?<=\w)[+#]++(?!\w)")  # "Ring +1" is not "Ring -1", nor "C" "C++"
+_SIGN = re.compile(r"\+(?=\d)|(?<![^\s(\[])-(?=\d)|(?<=\w)[+#]++(?!\w)")  # "Ring +1" is not "Ring -1", nor "C" "C++"
 
 
 def _status(value: object) -> object:
@@ -31,7 +31,7 @@ def _status(value: object) -> object:
 def _fold(text: str) -> str:
     """Return the form of a name or a fate in which different spellings are equal."""
     letters = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join([*words_in(letters), *_SIGN.findall(letters)]) or letters.strip()
+    return " ".join([*words_in(letters), *_SIGN.findall(letters.replace("−", "-"))]) or letters.strip()
 
 
 Status = Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)]

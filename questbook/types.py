@@ -64,7 +64,11 @@ def clean_text(text: str) -> str:
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text: letters and digits, with the marks that belong to them, as vowel signs of Hindi."""
-    return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text).split()
+    letters = [" "]
+    for c in text:  # a variation selector, as behind emoji, is no letter's
+        is_mark = unicodedata.category(c) in ("Mn", "Mc") and not ("\ufe00" <= c <= "\ufe0f" or c >= "\U000e0100")
+        letters.append(c if c.isalnum() or (is_mark and letters[-1] != " ") else " ")
+    return "".join(letters).split()
 
 
 def _without(value: Any) -> Any:

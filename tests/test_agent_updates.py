@@ -130,6 +130,17 @@ async def test_what_never_fits_does_not_keep_later_turns_from_being_noted():
     assert any("what does not fit is left out" in notice for notice in desk.notices)
 
 
+async def test_what_did_not_fit_once_is_asked_about_again_however_long_its_turns_are():
+    desk = Desk(MoodNotebook)
+    wrong = say("", call("MoodNotebook", temper="cross"))
+    for number in range(3):
+        await desk.say(f"It is number {number} of many. " * 300, update=[wrong] * 3 if number == 2 else [])
+    assert "the next turn will catch up (mood)" in desk.notices[-1]
+    await desk.say("four", update=say("", call("MoodNotebook", mood="cross")))
+    assert "It is number 0" in desk.model.asked("update")[-1][-1].text
+    assert desk.values["mood"]["mood"] == "cross"
+
+
 async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up():
     desk = Desk(TicketNotebook)
     wrong = say("", call("TicketNotebook", problem="leaks"), call("CallbackNotebook", day="Monday"))

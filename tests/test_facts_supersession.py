@@ -1,6 +1,7 @@
 """What facts have ended, in core memory and in exchanges; what takes its place; all about somebody."""
 
 import pytest
+from langgraph.store.base import PutOp
 from noted_facts import FACTS, say
 from stores import stores_of
 
@@ -14,7 +15,7 @@ from questbook.memory.facts.supersession import (
     replace_superseded,
     says_all,
 )
-from questbook.memory.facts.validity import write_judgements
+from questbook.memory.facts.validity import HOLDS, mark_op, write_judgements
 from questbook.memory.recall.intents import asks_about
 from questbook.memory.recall.query import Passage, Query, Recalled
 from questbook.memory.recall.recall import recall
@@ -53,6 +54,20 @@ async def test_a_fact_ends_none_of_somebody_whose_name_a_vowel_sign_tells_apart(
         fact = {"text": f"{name} lives in {place}.", "subject": name, "attribute": "home", "value": place}
         written = await note_facts(store, FACTS, [fact], timeline=[("a", number)])
         assert written.superseded == (["a-1-fact-0"] if number == 3 else [])
+
+
+async def test_a_fact_of_an_older_version_which_cut_words_at_vowel_signs_is_ended_by_a_newer_one(store):
+    home = {"subject": "राम", "attribute": "home"}
+    await note_facts(store, FACTS, [home | {"text": "राम का घर दिल्ली है।", "value": "दिल्ली"}], timeline=[("a", 1)])
+    [item] = await store.asearch(FACTS)
+    assert item.value["slot"] == "राम|home"
+    [mark] = [each for each in await store.asearch(FACTS[:-1]) if "what" in each.value]
+    await store.adelete(mark.namespace, mark.key)
+    old = item.value | {"slot": "र म|home"}
+    await store.abatch([PutOp(FACTS, item.key, old), mark_op(FACTS, HOLDS, old["slot"], item.key, old)])
+    new = home | {"text": "राम का घर मुंबई है।", "value": "मुंबई"}
+    written = await note_facts(store, FACTS, [new], timeline=[("a", 2)])
+    assert written.superseded == [item.key]
 
 
 async def test_what_has_ended_is_found_with_what_holds_now_on_its_timeline_alone(store):

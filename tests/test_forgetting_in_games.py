@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+from contextlib import suppress
 
 import pytest
 from forgetting_of import forgetting_of
@@ -12,6 +13,7 @@ from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.history.history import History
 from questbook.graphs.interface.forgetting import forget_words
 from questbook.graphs.local.game import open_game
@@ -66,6 +68,26 @@ async def forgetting(game):
 async def drain(events):
     async for _ in events:
         pass
+
+
+async def test_on_a_page_of_many_what_was_stopped_is_completed_by_the_next_one_also_in_another_process(
+    sit, opened, monkeypatch
+):
+    await sit((f"I look at the {SECRET}", f"The {SECRET} shines.", None))
+    whole, done = Forgetting.compact, []
+
+    async def compact(self, *given, **named):
+        done.append(given)
+        if len(done) == 1:
+            raise asyncio.CancelledError
+        await whole(self, *given, **named)
+
+    monkeypatch.setattr(Forgetting, "compact", compact)
+    for count in (1, 2, 2):
+        async with opened() as game:
+            with suppress(asyncio.CancelledError):
+                await forget_words(game, SECRET, alone=True)
+        assert len(done) == count
 
 
 LONG = "The tide comes in and goes out again, and nobody says a word about it for a long while. " * 8

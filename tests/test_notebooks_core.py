@@ -89,7 +89,15 @@ def test_people_add_describe_reorder_and_delete_sections_by_patch():
 
 
 def test_two_sections_cannot_share_a_label_and_labels_are_plain():
-    for bad in ({"Human": {}, "human": {}}, {"a: b": {}}, {"": {}}, {"x\ny": {}}, {"x" * 51: {}}):
+    for bad in (
+        {"Human": {}, "human": {}},
+        {"Caf\u00e9": {}, "Cafe\u0301": {}},
+        {"persona\ufe0f": {}},
+        {"a: b": {}},
+        {"": {}},
+        {"x\ny": {}},
+        {"x" * 51: {}},
+    ):
         with pytest.raises(PatchError, match="label"):
             CoreNotebook.of(bad)
     with pytest.raises(PatchError, match="at most 24"):

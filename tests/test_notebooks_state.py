@@ -34,14 +34,23 @@ def test_who_spells_a_name_anew_and_deletes_the_old_spelling_loses_nothing(page,
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Ring +1", "Ring -1"), ("C", "C++"), ("मीना", "मोना"), ("สิน", "สีน"), ("ปา", "ป้า")],
-    ids=["signs", "language", "Hindi", "Thai vowels", "Thai tones"],
+    [("Ring +1", "Ring −1"), ("C", "C++"), ("⚔️", "🛡️"), ("मीना", "मोना"), ("สิน", "สีน"), ("ปา", "ป้า")],
+    ids=["signs", "language", "emoji", "Hindi", "Thai vowels", "Thai tones"],
 )
 def test_names_that_a_sign_or_a_mark_tells_apart_are_two(one, other):
     page = StateNotebook().apply({"inventory": {one: 1}, "people": {one: {"alive": False, "fate": "fell"}}}).page
     after = page.apply({"inventory": {other: 2}, "people": {other: {"role": "guard"}}}).page
     assert after.inventory == {one: 1, other: 2}
     assert (after.people[one].alive, after.people[other].alive) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Sword+1", "sword +1"), ("Ring −1", "ring -1"), ("⚔️ Sword", "⚔ sword"), ("Rope, 50'-60'", "rope 50' – 60'")],
+)
+def test_names_that_only_a_hand_tells_apart_are_one(one, other):
+    page = StateNotebook().apply({"inventory": {one: 1}}).page
+    assert page.apply({"inventory": {other: 2}}).page.inventory == {one: 2}
 
 
 @pytest.mark.parametrize(("hp", "becomes"), [(99, 10), (-4, 0), (10, 10), (0, 0)])

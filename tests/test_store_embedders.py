@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -176,3 +177,16 @@ def test_wrong_dimensions_are_caught_when_opening(path):
         FaissStore.open(path, {"embed": silent, "dims": 64})
     with FaissStore.open(path, {"embed": silent}) as store:
         assert store.index_config["dims"] == 32
+
+
+async def test_a_store_that_many_open_at_once_lets_its_embedder_use_the_threads_of_the_loop(tmp_path):
+    async def embed(texts):
+        await asyncio.to_thread(len, texts)
+        return HashEmbeddings(16).embed_documents(texts)
+
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    store = FaissStore.open(tmp_path / "memory.db", {"embed": embed, "fields": ["text"]})
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(store.aput(("a",), f"k{n}", {"text": "hello"}) for n in range(8)))
+    assert len(await store.asearch(("a",))) == 8
+    await store.aclose()

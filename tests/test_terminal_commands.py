@@ -823,8 +823,7 @@ async def test_what_is_wrong_with_the_data_is_said_at_the_start_and_a_person_get
     assert await typed("I'm Mira.", "/edit", "  ", "/edit", "/undo\tx", "/edit /go") == [
         *WELCOME, "memory.db is missing.", "And what else?", "Your message was not changed.",
         "Your message was not changed.", "/undo takes a number of turns, got x.",
-        "Your message was not changed.",
-        "/go NAME goes to the end of a line, a branch or a turn; /branches shows them.", GOODBYE,
+        "/edit NEW WORDS takes your words, not a command.", GOODBYE,
     ]  # fmt: skip
     assert free == ["one"]
 

@@ -295,6 +295,11 @@ async def test_a_question_is_asked_on_one_line_and_silence_is_no_yes(capsys, mon
         assert capsys.readouterr().out == f"One.\nTwo.\nForget it for ever? Type yes: {end}"
 
 
+async def test_a_question_can_be_asked_in_any_thread(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    assert await asyncio.to_thread(asyncio.run, ask(["One."]))
+
+
 def test_what_a_command_says_is_one_line_where_it_has_a_width_and_keeps_its_indent(capsys):
     say("  a\nb" + "x" * 20, 10)
     say("a\nb")

@@ -22,6 +22,7 @@ from questbook.graphs.turn.notes import (
     OfOldest,
     ask_of_oldest,
     catching_up,
+    is_given_up,
     take_notes,
 )
 from questbook.graphs.turn.recall import with_recalled
@@ -105,9 +106,10 @@ def _read_notes(
     arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
-        through = state.noted_through if is_all else last
+        given_up = is_given_up(state, "update_state", first, is_all=is_all)
+        through = last if given_up else state.noted_through
         missed = "Not all of this turn was noted" if arguments or page != state.quest else _NOT_UPDATED
-        remarks.append((f"{missed}; {CATCH_UP if is_all else GIVEN_UP}.", " ".join(notes.problems)))
+        remarks.append((f"{missed}; {GIVEN_UP if given_up else CATCH_UP}.", " ".join(notes.problems)))
     update: JSON = {"noted_through": through}
     if arguments:
         update["facts"], odd = read_new_facts(state, turns, told.marked(arguments), state.recalled or [])

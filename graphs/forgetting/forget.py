@@ -34,13 +34,13 @@ from questbook.memory.store.any_store import AnyItem, items_under, put_all, with
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
+    escape_label,
     player_namespace,
     unescape_label,
 )
 from questbook.types import JSON
 
 _PAGE = 500
-_unfinished: set[tuple[str, str]] = set()  # users and campaigns of which words were cut, and the files hold them yet
 _NO_WORDS = {"player": FORGOTTEN, "reply": FORGOTTEN}
 
 
@@ -198,15 +198,17 @@ class Forgetting:
         """Forget words, on every branch, as `forget` above; return what held them.
 
         The files are written again even if nothing holds the words any more: that completes a call that was stopped.
-        Without `completes`, only one that was stopped in this process: it takes long, and others wait meanwhile.
+        Without `completes`, only one that has left its mark: it takes long, and others wait meanwhile.
         """
-        matches, phrase, owner = await self.find(words), Phrase(words), (self.user, self.campaign)
+        matches, phrase = await self.find(words), Phrase(words)
+        mark = PutOp(player_namespace(self.user, "forgetting"), escape_label(self.campaign), {"cut": True}, index=False)
         if completes or matches:
-            _unfinished.add(owner)
+            await self._write([mark])
         removal = await self.cut_out(phrase, remove)
-        if owner in _unfinished or removal.items or removal.checkpoints:
+        left = await self.store.aget(mark.namespace, mark.key)
+        if left or removal.items or removal.checkpoints:
             await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
-            _unfinished.discard(owner)
+            await self._write([mark._replace(value=None)])
         return matches._replace(playing=removal.playing)
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
@@ -302,8 +304,11 @@ class Forgetting:
         if thread not in self._others:
             try:
                 saved = await self._read_checkpoint(thread)
-            except UnreadableError:  # a thread whose owner nobody knows stays
-                return True
+            except UnreadableError:  # its metadata can still say whose it is
+                named = await self._erasure.threads_of(self.user) if self._erasure else {}
+                if named.get(thread) != self.campaign:
+                    raise
+                return False
             values = saved.checkpoint["channel_values"] if saved else {}
             owner = values.get("thread_owner")
             users = {owner} if owner else users_in(saved.metadata, values) if saved else frozenset()

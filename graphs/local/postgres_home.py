@@ -120,9 +120,12 @@ class PostgresHome:
             pass
 
     async def problem(self) -> str:  # noqa: D102
+        # All probes share a connection, so that those who play cannot take it, nor strangers all others.
+        probed = shared((PostgresHome.problem, self.url), self._checked)
         try:
-            async with asyncio.timeout(_ANSWERS):  # the pool itself waits longer for a connection
-                await self._rows("SELECT 1")
+            with explained(self.name):
+                async with asyncio.timeout(_ANSWERS), probed as connection:
+                    await connection.execute("SELECT 1")
         except (HomeError, TimeoutError):
             return "home"
         return ""
@@ -238,18 +241,24 @@ class PostgresHome:
             reconnect_timeout=5.0,  # until then it doubles its waits; afterwards it tries when it is asked
         )  # fmt: skip
         with explained(self.name):
-            async with await self._connect() as connection:  # it says at once why it cannot
-                meta = await _read_meta(connection)
-            if int(meta.get("schema", "0")) < SCHEMA:
-                raise HomeError(without_tables(self.name))
-            if int(meta["oldest_reader"]) > SCHEMA:
-                raise self._newer(meta)
-            await pool.open()
+            async with self._checked():  # it says at once why it cannot
+                await pool.open()
         try:
             yield pool
         finally:
             await pool.close()
             await asyncio.to_thread(locks_of(self.url).close_if_idle)
+
+    @asynccontextmanager
+    async def _checked(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Open a connection to a database with tables that this version can use."""
+        async with await self._connect() as connection:
+            meta = await _read_meta(connection)
+            if int(meta.get("schema", "0")) < SCHEMA:
+                raise HomeError(without_tables(self.name))
+            if int(meta["oldest_reader"]) > SCHEMA:
+                raise self._newer(meta)
+            yield connection
 
     async def _connect(self) -> AsyncConnection[Any]:
         return await AsyncConnection.connect(self.url, row_factory=dict_row, autocommit=True, **session_options())

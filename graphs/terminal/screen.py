@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +34,15 @@ async def ask(lines: Sequence[str], question: str = "Forget it for ever?") -> bo
     """Show lines on what will be gone for ever, and ask for a yes; return whether it came."""
     print(*lines, sep="\n")  # noqa: T201
     print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    is_main = threading.current_thread() is threading.main_thread()  # no other may say what Ctrl-C does
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler) if is_main else None
     try:
         answer = sys.stdin.readline()  # here: a thread that reads could not be ended by Ctrl-C
     except KeyboardInterrupt:
         answer = ""
     finally:
-        signal.signal(signal.SIGINT, handler)
+        if is_main:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
     if not answer.endswith("\n"):
         print()  # noqa: T201
     return is_yes(answer)

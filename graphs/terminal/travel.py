@@ -53,6 +53,8 @@ async def _retry(terminal: Terminal, rest: str) -> Outcome:
 
 
 async def _edit(terminal: Terminal, rest: str) -> Outcome:
+    if rest.startswith("/"):
+        raise InputError("/edit NEW WORDS takes your words, not a command.")
     if rest:
         return await _replace_message(terminal, rest)
     position = await _position(terminal)

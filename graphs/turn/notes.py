@@ -55,6 +55,12 @@ def catching_up(
         notices.append(failure_notice(state.turn, node, f"{failed}; {CATCH_UP}.", error))
 
 
+def is_given_up(state: TurnState, node: str, first: int, *, is_all: bool) -> bool:
+    """Whether what does not fit is left out: not all turns from `first` on were shown, and it did not fit before."""
+    told = (entry for entry in state.notices if entry["node"] == node and first <= entry["turn"] < state.turn)
+    return not is_all and any(CATCH_UP in entry["text"] for entry in told)
+
+
 class OfOldest(NamedTuple, Generic[AnswerT]):
     """What came of a question about the oldest turns."""
 

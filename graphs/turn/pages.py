@@ -15,7 +15,16 @@ from pydantic import AfterValidator, Field, create_model
 from questbook.graphs.settings import AppRules, own_name
 from questbook.graphs.turn.channels import Last, Own, Refusal
 from questbook.graphs.turn.node import give_way
-from questbook.graphs.turn.notes import CATCH_UP, GIVEN_UP, IN_SHORT, Notes, ask_of_oldest, catching_up, take_notes
+from questbook.graphs.turn.notes import (
+    CATCH_UP,
+    GIVEN_UP,
+    IN_SHORT,
+    Notes,
+    ask_of_oldest,
+    catching_up,
+    is_given_up,
+    take_notes,
+)
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.scope import SettingsT
@@ -254,14 +263,15 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
             return {"noted": state.noted | dict.fromkeys(due, state.turn)}
         budget = state.fit_tokens(context.buffer_tokens, context.model)
         (channels, last, notes), shown, short = await give_way(ask_of_oldest(turns, budget, ask), runtime)
+        given_up = is_given_up(state, "update_pages", first, is_all=len(shown) == len(turns))
         refused = [name for name in channels if state.PAGES[name].__name__ in notes.refused]
         remarks = [*([IN_SHORT] if short else []), *notes.remarks]
         if notes.problems:
             _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
-            later = f"Not all was noted; {CATCH_UP if len(shown) == len(turns) else GIVEN_UP} ({', '.join(refused)})."
+            later = f"Not all was noted; {GIVEN_UP if given_up else CATCH_UP} ({', '.join(refused)})."
             never = "A call that is no page's was not done; no later turn will come back to it."
             remarks.append(f"{later if refused else never} {' '.join(notes.problems)}")
-        refused = refused if len(shown) == len(turns) else []  # else later turns would not be noted any more
+        refused = [] if given_up else refused  # else later turns would not be noted any more
         return {
             "noted": state.noted | {name: last for name in channels if name not in refused},
             **{name: patch for name, patch in zip(channels, notes.patches, strict=True) if patch},

@@ -72,8 +72,8 @@ async def stop(_request: Request, campaign: OpenCampaign, _form: FormData) -> No
 
 async def retry(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Play the last turn again, with "dice" other rolls too; go on with one that was stopped or has failed."""
-    check_turn(request)
     async with campaign.alone():
+        check_turn(request)
         saved = await campaign.game.saved_game()
         if saved and saved.unanswered is not None:
             await campaign.play(campaign.game.resume(), saved.unanswered, is_kept=True)

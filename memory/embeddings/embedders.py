@@ -11,6 +11,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -192,7 +193,11 @@ async def embed_here(work: Callable[[], None]) -> None:
     """
     context, loop = copy_context(), asyncio.get_running_loop()
     context.run(_callers_loop.set, loop)
-    await loop.run_in_executor(None, context.run, work)
+    pool = ThreadPoolExecutor(1)  # not one of the loop's own threads, which the embedder may need meanwhile
+    try:
+        await loop.run_in_executor(pool, context.run, work)
+    finally:
+        pool.shutdown(wait=False)
 
 
 def announced_dims(embed: object) -> int | None:

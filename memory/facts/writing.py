@@ -21,7 +21,7 @@ from questbook.memory.facts.relations import ends_another, find_hearsay, find_se
 from questbook.memory.facts.validity import Namespace, StoredFact
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import JointReads, is_own, items_under, put_all
-from questbook.memory.text.words import content_stems, is_negated, marks_in, normalize, numbers_in
+from questbook.memory.text.words import content_stems, is_negated, marks_in, normalize, numbers_in, with_cut_words
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
@@ -308,6 +308,7 @@ def _slot_before_0_3(value: JSON) -> str:
     fields = ("subject", "attribute", "kind", "claimed_by")
     subject, attribute, kind, speaker = (str(value.get(field) or "") for field in fields)
     slot = slot_of(subject, attribute, kind, speaker, earlier_attribute_name(attribute))
+    slot = with_cut_words(slot)
     return slot if slot != value["slot"] else ""
 
 

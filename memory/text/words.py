@@ -184,6 +184,12 @@ def whole_words(text: str) -> list[str]:
     return words_in(text.lower()) if _MARKED.search(text) else split_words(text)
 
 
+def with_cut_words(normal: str) -> str:
+    """Return a normal form as versions before 0.3 made it, which cut words at vowel signs and left out tones."""
+    kept = (c for c in normal if not unicodedata.combining(c))
+    return " ".join("".join(" " if unicodedata.category(c)[0] == "M" else c for c in kept).split())
+
+
 def plain_words(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
     folded = text if text.isascii() else fold_case(text)
