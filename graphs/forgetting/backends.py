@@ -20,6 +20,7 @@ from questbook.graphs.forgetting.erasure import Cutting, Erasure
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.memory.store.any_store import StoreBehind
 from questbook.memory.store.faiss_store import FaissStore
+from questbook.memory.text.parts import read_parts
 
 try:
     from langgraph.checkpoint.postgres import PostgresSaver
@@ -32,20 +33,7 @@ else:
     _STORES, _SYNC_STORES = (AsyncPostgresStore, PostgresStore), (PostgresStore,)
 
 _ROWS_AT_ONCE = 200  # in one transaction
-_OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' AS campaign FROM checkpoints WHERE metadata->>'user' = %s"
-_ROWS = "SELECT ctid::text AS place FROM {table} WHERE thread_id = ANY(%s)"
-_JSON = {
-    "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[]) {own}",
-    "write": "UPDATE checkpoints SET checkpoint = %s, metadata = %s WHERE ctid = %s::tid",
-}
-_BLOBS = {
-    "read": "SELECT ctid::text, channel, type, blob FROM {table} "
-    "WHERE ctid = ANY(%s::tid[]) AND blob IS NOT NULL {own}",
-    "write": "UPDATE {table} SET type = %s, blob = %s WHERE ctid = %s::tid",
-}
-# Between two statements a row's place may have become another row's.
-_OWN = "AND thread_id = ANY(%s)"
-_EXISTING = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
+_SQL = read_parts("questbook.graphs.forgetting", "postgres.toml")
 _CHECKPOINT_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _WITHOUT_WORDS = ("empty", "null", "listed")  # types of blobs; the last is a list of digests
 _STORE_TABLES = ("store", "store_vectors")
@@ -125,7 +113,7 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
             await asyncio.to_thread(_vacuum_in_sync, owner, tables, note)
         else:
             async with owner._cursor() as cursor:
-                await cursor.execute(_EXISTING, (list(tables),))
+                await cursor.execute(_SQL["EXISTING"], (list(tables),))
                 cursor.connection.add_notice_handler(note)
                 try:
                     for row in await cursor.fetchall():
@@ -142,7 +130,7 @@ async def _vacuum(owner: Any, tables: Sequence[str]) -> None:
 def _vacuum_in_sync(owner: Any, tables: Sequence[str], note: Any) -> None:
     with owner._cursor() as cursor:
         cursor.connection.add_notice_handler(note)
-        for row in cursor.execute(_EXISTING, (list(tables),)).fetchall():
+        for row in cursor.execute(_SQL["EXISTING"], (list(tables),)).fetchall():
             cursor.execute(f"VACUUM {row['name']}")
         cursor.connection.remove_notice_handler(note)
 
@@ -154,7 +142,7 @@ class PostgresErasure(Cutting):
         if "\0" in user:  # which no JSON in PostgreSQL can hold
             return {}
         async with self._saver._cursor() as cursor:
-            await cursor.execute(_OF_USER, (user,))
+            await cursor.execute(_SQL["OF_USER"], (user,))
             return {row["thread_id"]: row["campaign"] or "" for row in await cursor.fetchall()}
 
     async def compact(self) -> None:  # noqa: D102
@@ -163,19 +151,19 @@ class PostgresErasure(Cutting):
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:  # noqa: D102
         count, named = 0, sorted(set(threads))
         for table in _CHECKPOINT_TABLES:
-            statements, look = (_JSON, self._changed_json) if table == "checkpoints" else (_BLOBS, self._changed_blobs)
+            kind, look = ("JSON", self._changed_json) if table == "checkpoints" else ("BLOBS", self._changed_blobs)
             async with self._saver._cursor() as cursor:
-                await cursor.execute(_ROWS.format(table=table), (named,))
+                await cursor.execute(_SQL["ROWS"].format(table=table), (named,))
                 rows = [row["place"] for row in await cursor.fetchall()]
             for start in range(0, len(rows), _ROWS_AT_ONCE):
                 async with self._saver._cursor() as cursor, cursor.connection.transaction():
-                    read = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
+                    read = _SQL[f"READ_{kind}"].format(table=table) + (" FOR UPDATE" if write else "")
                     await cursor.execute(read, (rows[start : start + _ROWS_AT_ONCE], named))
                     found = [tuple(row.values()) for row in await cursor.fetchall()]
                     changed = await asyncio.to_thread(look, found, phrase)
                     count += len(changed)
                     if write and changed:
-                        await cursor.executemany(statements["write"].format(table=table), changed)
+                        await cursor.executemany(_SQL[f"WRITE_{kind}"].format(table=table), changed)
         return count
 
     def _changed_json(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:

@@ -24,6 +24,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.local.checkpoint_tables import decompress, in_connection, kind_in_parts, kind_of_rest, transaction
 from questbook.graphs.local.checkpointer import Checkpointer, is_running
 from questbook.memory.store.database_file import BLOCK, MAGIC, read_files, write_again
+from questbook.memory.text.parts import read_parts
 
 T = TypeVar("T")
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
@@ -34,25 +35,15 @@ _TABLES = {  # columns: id, channel, value, metadata
     "writes": ("rowid", "channel", "value", "NULL"),
     "checkpoint_blobs": ("id", "channel", "value", "NULL"),
 }
-_CHOSEN = "IN (SELECT value FROM json_each(?))"
+_SQL = read_parts("questbook.graphs.forgetting", "sqlite.toml")
 _IN_THREADS = {
     "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id ",
     "writes": "SELECT rowid FROM writes WHERE thread_id ",
     "checkpoint_blobs": "SELECT DISTINCT value FROM checkpoints, json_each(checkpoints.blobs) WHERE thread_id ",
 }
-_HAS_BLOBS = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoint_blobs'"  # not in the file of AsyncSqliteSaver
-_LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs)"
-_DELETE_UNLISTED = f"DELETE FROM checkpoint_blobs WHERE id NOT IN ({_LISTED})"  # noqa: S608
-_FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT, campaign TEXT, words TEXT)"
-_LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
-_LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
-_DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
 # How compressed bytes begin (RFC 1950): at any level in a window of 32 KB, or at level 1 in a smaller one.
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x18\x19|\x28\x15|\x38\x11|\x48\x0d|\x58\x09|\x68\x05")
 _TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
-_OF_USER = """SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints
-WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT))
-AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"""
 
 
 class Cutting(ABC):
@@ -120,7 +111,7 @@ class Erasure(Cutting):
     """Takes things out of the checkpoints of an AsyncSqliteSaver's threads."""
 
     async def threads_of(self, user: str) -> dict[str, str]:  # noqa: D102
-        return {str(thread): str(campaign or "") for thread, campaign in await self._read(_OF_USER, user)}
+        return {str(thread): str(campaign or "") for thread, campaign in await self._read(_SQL["OF_USER"], user)}
 
     async def leave_for_runs(
         self, threads: Iterable[str], playing: Iterable[str], owner: tuple[str, str], phrase: Phrase
@@ -132,23 +123,24 @@ class Erasure(Cutting):
 
         def leave(database: sqlite3.Connection) -> None:
             with transaction(database):
-                database.execute(_FORGETTING)
-                database.executemany(_DONE, [(thread, phrase.words) for thread in threads])
-                database.executemany(_LEAVE, [(thread, *owner, phrase.words) for thread in playing])
+                database.execute(_SQL["FORGETTING"])
+                database.executemany(_SQL["DONE"], [(thread, phrase.words) for thread in threads])
+                database.executemany(_SQL["LEAVE"], [(thread, *owner, phrase.words) for thread in playing])
 
         await self._do(leave)
 
     async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
         """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""
-        return [(str(user), str(campaign), str(words)) for user, campaign, words in await self._read(_LEFT, thread)]
+        left = await self._read(_SQL["LEFT"], thread)
+        return [(str(user), str(campaign), str(words)) for user, campaign, words in left]
 
     async def compact(self) -> None:
         """Write the file again and empty its -wal, which no other program may hold meanwhile."""
-        has_blobs = await self._read(_HAS_BLOBS)
+        has_blobs = await self._read(_SQL["HAS_BLOBS"])
 
         def compact(database: sqlite3.Connection) -> bool:
             if has_blobs:
-                database.execute(_DELETE_UNLISTED)  # an older version has deleted the thread
+                database.execute(_SQL["DELETE_UNLISTED"])  # an older version has deleted the thread
             database.commit()
             return write_again(database)
 
@@ -158,13 +150,13 @@ class Erasure(Cutting):
 
     async def cut(self, threads: Iterable[str], phrase: Phrase, *, write: bool = True) -> int:  # noqa: D102
         count, thread_list = 0, json.dumps(sorted(set(threads)))
-        names = list(_TABLES) if await self._read(_HAS_BLOBS) else list(_TABLES)[:-1]
+        names = list(_TABLES) if await self._read(_SQL["HAS_BLOBS"]) else list(_TABLES)[:-1]
         for table in names:
             key, channel, value, metadata = _TABLES[table]
-            read = f"SELECT {key}, {channel}, type, {value}, {metadata} FROM {table} WHERE {key} {_CHOSEN}"  # noqa: S608
+            read = f"SELECT {key}, {channel}, type, {value}, {metadata} FROM {table} WHERE {key} {_SQL['CHOSEN']}"  # noqa: S608
             also = metadata if table == "checkpoints" else channel  # of what has no metadata, the new one is NULL
             change = f"UPDATE {table} SET type = ?, {value} = ?, {also} = coalesce(?, {also}) WHERE {key} = ?"  # noqa: S608
-            ids = [row[0] for row in await self._read(_IN_THREADS[table] + _CHOSEN, thread_list)]
+            ids = [row[0] for row in await self._read(_IN_THREADS[table] + _SQL["CHOSEN"], thread_list)]
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
                 count += await self._do(partial(self._cut_rows, read, change if write else "", chosen, phrase))

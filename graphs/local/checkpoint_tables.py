@@ -18,11 +18,9 @@ ends a turn, what waits for a person and what a person edits is on the disk when
 
 import json
 import sqlite3
-import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -31,6 +29,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import pending_writes_sql
 
+from questbook.memory.text.parts import read_parts
 from questbook.types import JSON
 
 T = TypeVar("T")
@@ -38,28 +37,8 @@ _CIPHER = "zlib"
 SHORT = 128
 """Bytes: shorter values are not compressed, and stay in the checkpoint; a row of their own would take more."""
 _IN_PARTS = "+blobs"
-_BLOBS = """CREATE TABLE IF NOT EXISTS checkpoint_blobs
-(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"""
-_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata, blobs"
-_READ = f"SELECT {_COLUMNS} FROM checkpoints"  # noqa: S608
-_NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
-_NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_SQL: JSON = tomllib.loads(files("questbook.graphs.local").joinpath("checkpoints.toml").read_text("utf-8"))
-_LASTS, _FIRST = (_SQL[name].replace("{METADATA}", _SQL["METADATA"]) for name in ("LASTS", "FIRST"))
-_VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
+_SQL = read_parts("questbook.graphs.local", "checkpoints.toml")
 _WRITES = pending_writes_sql(has_task_path=True)
-_PUT = f"INSERT OR REPLACE INTO checkpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_PUT_VALUE = "INSERT INTO checkpoint_blobs (channel, version, type, value) VALUES (?, ?, ?, ?)"
-_PUT_WRITES = """INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_PLACE = "thread_id = ? AND checkpoint_ns = ?"
-_CHOSEN = f"{_PLACE} AND checkpoint_id IN (SELECT value FROM json_each(?))"  # noqa: S608
-_LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs) WHERE"
-_SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED} {_PLACE} AND checkpoint_id = ?)"  # noqa: S608
-_DELETE_UNLISTED = f"""DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))
-AND id NOT IN ({_LISTED} {_PLACE})"""  # noqa: S608
-_HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
-_LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
 Place = tuple[str, str]  # thread and namespace
 Work: TypeAlias = Callable[[sqlite3.Connection], T]  # what is done with a connection, in its own thread
@@ -110,7 +89,7 @@ async def in_connection(saver: AsyncSqliteSaver, work: Work[T]) -> T:
 def add_blobs(database: sqlite3.Connection) -> None:
     """Add to LangGraph's tables what is missing."""
     with transaction(database):  # two programs may open a new file at the same moment
-        database.execute(_BLOBS)
+        database.execute(_SQL["BLOBS"])
         if "blobs" not in {name for _, name, *_ in database.execute("PRAGMA table_info(checkpoints)")}:
             database.execute("ALTER TABLE checkpoints ADD COLUMN blobs TEXT")
 
@@ -120,10 +99,10 @@ def read(database: sqlite3.Connection, where: str, parameters: Sequence[Any], li
 
     In a transaction, because another program may delete or erase at the same moment.
     """
-    rows = database.execute(f"{_READ} {where} {_NEWEST_FIRST}", (*parameters, limit)).fetchall()
+    rows = database.execute(f"{_SQL['READ']} {where} {_SQL['NEWEST_FIRST']}", (*parameters, limit)).fetchall()
     saved = []
     for *place, checkpoint, parent, kind, data, metadata, blobs in rows:
-        values = database.execute(_VALUES, (blobs,)).fetchall() if blobs else []
+        values = database.execute(_SQL["VALUES"], (blobs,)).fetchall() if blobs else []
         writes = database.execute(_WRITES, (*place, checkpoint)).fetchall()
         saved.append(Saved((place[0], place[1]), checkpoint, parent, kind, data, metadata, blobs, values, writes))
     return saved
@@ -131,63 +110,63 @@ def read(database: sqlite3.Connection, where: str, parameters: Sequence[Any], li
 
 def read_one(database: sqlite3.Connection, place: Place, checkpoint: str | None) -> Saved | None:
     """Read a checkpoint; None: the newest at its place."""
-    where, key = (f"{_PLACE} AND checkpoint_id = ?", (*place, checkpoint)) if checkpoint else (_PLACE, place)
+    where, key = (_SQL["ONE"], (*place, checkpoint)) if checkpoint else (_SQL["PLACE"], place)
     return next(iter(read(database, f"WHERE {where}", key, 1)), None)
 
 
 def newest_id(database: sqlite3.Connection, place: Place) -> str:
     """Return the greatest id at a place."""
-    return str(database.execute(_NEWEST, place).fetchone()[0])
+    return str(database.execute(_SQL["NEWEST"], place).fetchone()[0])
 
 
 def ids_of_values(database: sqlite3.Connection, place: Place, checkpoint: str | None) -> dict[tuple[str, str], int]:
     """Return the ids of the values that a checkpoint lists, by channel and version."""
-    rows = database.execute(_SHARED, (*place, checkpoint)) if checkpoint else ()
+    rows = database.execute(_SQL["SHARED"], (*place, checkpoint)) if checkpoint else ()
     return {(channel, version): number for number, channel, version in rows}
 
 
 def newest_of_threads(database: sqlite3.Connection) -> list[tuple[str, JSON]]:
     """Return each thread with the metadata of its newest checkpoint, the last written first."""
-    return [(str(thread), json.loads(metadata)) for thread, metadata in database.execute(_LASTS)]
+    return [(str(thread), json.loads(metadata)) for thread, metadata in database.execute(_SQL["LASTS"])]
 
 
 def first_of(database: sqlite3.Connection, thread: str) -> tuple[str, JSON] | None:
     """Return id and metadata of a thread's first checkpoint, metadata that cannot be read as {}; None: it has none."""
-    row = database.execute(_FIRST, (thread,)).fetchone()
+    row = database.execute(_SQL["FIRST"], (thread,)).fetchone()
     return (str(row[0]), dict(json.loads(row[1]))) if row else None
 
 
 def put_value(database: sqlite3.Connection, channel: str, version: str, kind: str, value: bytes) -> int:
     """Write a channel's value; return its id."""
-    return int(database.execute(_PUT_VALUE, (channel, version, kind, value)).lastrowid or 0)
+    return int(database.execute(_SQL["PUT_VALUE"], (channel, version, kind, value)).lastrowid or 0)
 
 
 def put(database: sqlite3.Connection, saved: Saved) -> None:
     """Write a checkpoint, whose values are written; one with the same id goes, with the values of its own."""
     replaced = ids_of_values(database, saved.place, saved.id)
-    database.execute(_PUT, (*saved.place, *saved[1:7]))
+    database.execute(_SQL["PUT"], (*saved.place, *saved[1:7]))
     if replaced:
-        database.execute(_DELETE_UNLISTED, (json.dumps(list(replaced.values())), *saved.place))
+        database.execute(_SQL["DELETE_UNLISTED"], (json.dumps(list(replaced.values())), *saved.place))
 
 
 def put_writes(database: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], *, again: bool) -> None:
     """Write pending writes; what is there already is replaced by the same write of another kind if `again`."""
-    database.executemany(f"INSERT OR {'REPLACE' if again else 'IGNORE'} {_PUT_WRITES}", rows)
+    database.executemany(f"INSERT OR {'REPLACE' if again else 'IGNORE'} {_SQL['PUT_WRITES']}", rows)
 
 
 def delete(database: sqlite3.Connection, checkpoints: Sequence[tuple[str, str, str]]) -> None:
     """Delete checkpoints (thread, namespace and id, sorted), their writes, and the values that no other one lists."""
     for place, rows in groupby(checkpoints, lambda row: row[:2]):
         chosen = (*place, json.dumps([row[2] for row in rows]))
-        listed = json.dumps([number for (number,) in database.execute(f"{_LISTED} {_CHOSEN}", chosen)])
+        listed = json.dumps([number for (number,) in database.execute(f"{_SQL['LISTED']} {_SQL['CHOSEN']}", chosen)])
         for table in ("checkpoints", "writes"):
-            database.execute(f"DELETE FROM {table} WHERE {_CHOSEN}", chosen)  # noqa: S608
-        database.execute(_DELETE_UNLISTED, (listed, *place))
+            database.execute(f"DELETE FROM {table} WHERE {_SQL['CHOSEN']}", chosen)  # noqa: S608
+        database.execute(_SQL["DELETE_UNLISTED"], (listed, *place))
 
 
 def delete_thread(database: sqlite3.Connection, thread: str) -> None:
     """Delete all of a thread."""
-    database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_LISTED} thread_id = ?)", (thread,))  # noqa: S608
+    database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_SQL['LISTED']} thread_id = ?)", (thread,))  # noqa: S608
     for table in ("checkpoints", "writes"):
         database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608
 
@@ -215,7 +194,8 @@ def show_threads(database: sqlite3.Connection, names: Mapping[str, str]) -> None
 
 def has_forgetting(database: sqlite3.Connection, thread: str) -> bool:
     """Whether words were left to be forgotten when a thread's turn ends (`questbook.graphs.forgetting`)."""
-    return bool(database.execute(_HAS_FORGETTING).fetchone() and database.execute(_LEFT, (thread,)).fetchone())
+    exists = database.execute(_SQL["HAS_FORGETTING"]).fetchone()
+    return bool(exists and database.execute(_SQL["LEFT"], (thread,)).fetchone())
 
 
 def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -14,23 +14,14 @@ from typing import Any
 from questbook.graphs.local.checkpoint_tables import in_connection, transaction
 from questbook.graphs.pruning.tables import Nodes, Plan, Tables, Volume, nodes_of, went_on
 from questbook.memory.store.database_file import write_again
+from questbook.memory.text.parts import read_parts
 
 _FREE = 0.1  # of a file; from then on it is worth the time to write it again
-_IN = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id IN (SELECT value FROM json_each(?))"
-_SHARES = "SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'blobs'"
-_PENDING = "SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE thread_id = ?"
-_NODES = """SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, CAST(metadata AS TEXT)
-FROM checkpoints WHERE thread_id = ?"""
+_SQL = read_parts("questbook.graphs.pruning", "sqlite.toml")
 _SIZES = {
     "checkpoints": "LENGTH(checkpoint) + COALESCE(LENGTH(CAST(metadata AS BLOB)), 0)",
     "writes": "COALESCE(LENGTH(value), 0)",
 }
-_MOVE = """UPDATE checkpoints SET parent_checkpoint_id = ?
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"""
-_BLOBS = """SELECT b.id, LENGTH(b.value) FROM checkpoint_blobs b
-WHERE b.id IN (SELECT j.value FROM checkpoints c, json_each(c.blobs) j WHERE c.thread_id = ? AND c.checkpoint_ns = ?
-    AND c.checkpoint_id {} (SELECT value FROM json_each(?)))"""
-_DELETE_BLOBS = "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class SqliteTables(Tables):
@@ -60,7 +51,7 @@ class SqliteTables(Tables):
 
 
 def _survey(database: sqlite3.Connection, thread: str) -> Nodes:
-    return nodes_of(database.execute(_NODES, (thread,)), set(database.execute(_PENDING, (thread,))))
+    return nodes_of(database.execute(_SQL["NODES"], (thread,)), set(database.execute(_SQL["PENDING"], (thread,))))
 
 
 def _remove(database: sqlite3.Connection, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
@@ -75,11 +66,11 @@ def _remove(database: sqlite3.Connection, thread: str, plans: Mapping[str, Plan]
             if dry_run:
                 continue
             for table in _SIZES:
-                database.execute(f"DELETE FROM {table} WHERE {_IN}", chosen)  # noqa: S608
+                database.execute(f"DELETE FROM {table} WHERE {_SQL['IN']}", chosen)  # noqa: S608
             moves = [(parent, thread, namespace, checkpoint) for checkpoint, parent in plan.parents.items()]
-            database.executemany(_MOVE, moves)
+            database.executemany(_SQL["MOVE"], moves)
             if blobs:
-                database.execute(_DELETE_BLOBS, (json.dumps(blobs),))
+                database.execute(_SQL["DELETE_BLOBS"], (json.dumps(blobs),))
     return volume
 
 
@@ -87,14 +78,14 @@ def _volume_of(database: sqlite3.Connection, chosen: tuple[str, str, str]) -> tu
     """Return how much is in the chosen checkpoints, and the ids of the shared values that only they need."""
     counts, total = list[int](), 0
     for table, size in _SIZES.items():
-        count = f"SELECT COUNT(*), COALESCE(SUM({size}), 0) FROM {table} WHERE {_IN}"  # noqa: S608
+        count = f"SELECT COUNT(*), COALESCE(SUM({size}), 0) FROM {table} WHERE {_SQL['IN']}"  # noqa: S608
         [(number, used)] = database.execute(count, chosen)
         counts.append(number)
         total += used
     blobs = dict[int, int]()
-    if database.execute(_SHARES).fetchone():
-        blobs = {blob: used or 0 for blob, used in database.execute(_BLOBS.format("IN"), chosen)}
-        for blob, _ in database.execute(_BLOBS.format("NOT IN"), chosen) if blobs else ():
+    if database.execute(_SQL["SHARES"]).fetchone():
+        blobs = {blob: used or 0 for blob, used in database.execute(_SQL["BLOBS"].format("IN"), chosen)}
+        for blob, _ in database.execute(_SQL["BLOBS"].format("NOT IN"), chosen) if blobs else ():
             blobs.pop(blob, None)
     checkpoints, writes = counts
     return Volume(checkpoints, writes, len(blobs), total + sum(blobs.values())), list(blobs)

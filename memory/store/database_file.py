@@ -26,24 +26,13 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import IO, Any, Final, NamedTuple, cast
 
+from questbook.memory.text.parts import read_parts
 from questbook.types import JSON
 
 MAGIC: Final = b"SQLite format 3\x00"  # how each SQLite database begins
 BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 BUSY_SECONDS: Final = 60.0  # how long to wait for another process before giving up
-_ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
-_RECORDS = "SELECT path, value FROM namespaces n CROSS JOIN items ON n.id = namespace WHERE instr(path, ?) AND key = ?"
-_KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
-_BYTES = """SELECT id, (SELECT TOTAL(LENGTH(value)) FROM items WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
-+ (SELECT TOTAL(LENGTH(vector)) FROM vectors WHERE id BETWEEN n.id << 32 AND (n.id + 1 << 32) - 1)
-FROM namespaces AS n WHERE path = ? OR path GLOB ?"""
-_OWNER = "SELECT iif(application_id, application_id, -EXISTS(SELECT 1 FROM sqlite_master)) FROM pragma_application_id"
-_HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('items') WHERE name = 'checksum'"
-_CHANGED = (
-    "SELECT 'the item ' || key || ' in ' || path || ' says something else than was written: put or delete it' "
-    "FROM items JOIN namespaces ON namespaces.id = items.namespace "
-    "WHERE checksum != checksum_of(CAST(value AS BLOB)) LIMIT 1"
-)
+_SQL = read_parts("questbook.memory.store", "database_file.toml")
 
 # Blocks as four bytes of length and the bytes; a length of 0 ends a file.
 _READER = """
@@ -146,7 +135,7 @@ def read_header(path: Path) -> Header | None:
             (application_id,) = database.execute("PRAGMA application_id").fetchone()
             (page_size,) = database.execute("PRAGMA page_size").fetchone()
             if not application_id and file.stat().st_size <= page_size:
-                (application_id,) = database.execute(_OWNER).fetchone()
+                (application_id,) = database.execute(_SQL["OWNER"]).fetchone()
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
@@ -156,23 +145,23 @@ def read_header(path: Path) -> Header | None:
 
 def records(path: Path, first: str | None, last: str, key: str) -> dict[tuple[str, ...], JSON]:
     """Return the items `key` of the namespaces whose first and last labels these are; None as the first: any."""
-    rows = sorted((tuple(str(of).split(".")), value) for of, value in _ask(path, _RECORDS, last, key))
+    rows = sorted((tuple(str(of).split(".")), value) for of, value in _ask(path, _SQL["RECORDS"], last, key))
     return {labels: json.loads(value) for labels, value in rows if first in (None, labels[0]) and labels[-1] == last}
 
 
 def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
     """Return namespace and key of each item in a namespace and under it."""
-    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _KEYS, *_under(namespace))]
+    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _SQL["KEYS"], *_under(namespace))]
 
 
 def count_bytes(path: Path, first: str) -> int:
     """Return how many characters of values, and bytes of vectors, are under a namespace's first label."""
-    return int(sum(size for _, size in _ask(path, _BYTES, *_under((first,)))))
+    return int(sum(size for _, size in _ask(path, _SQL["BYTES"], *_under((first,)))))
 
 
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
     """Return an item's value; None if there is none."""
-    return next((json.loads(value) for (value,) in _ask(path, _ITEM, ".".join(namespace), key)), None)
+    return next((json.loads(value) for (value,) in _ask(path, _SQL["ITEM"], ".".join(namespace), key)), None)
 
 
 def read_embedder(path: Path) -> str:
@@ -187,8 +176,8 @@ def find_damage(path: Path) -> str:
     """
     try:
         found = [str(problem) for (problem,) in _rows(path, "PRAGMA integrity_check(1)")]
-        if found == ["ok"] and _rows(path, _HAS_CHECKSUMS):
-            found = [str(problem) for (problem,) in _rows(path, _CHANGED)]
+        if found == ["ok"] and _rows(path, _SQL["HAS_CHECKSUMS"]):
+            found = [str(problem) for (problem,) in _rows(path, _SQL["CHANGED"])]
     except sqlite3.OperationalError:
         return ""
     except sqlite3.DatabaseError as error:

@@ -8,6 +8,7 @@ lexemes of `text` in a generated column, scored with BM25 over what the filter a
 import asyncio
 import json
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -28,46 +29,17 @@ from questbook.memory.errors import StoreUnavailableError
 from questbook.memory.store.filters import alternatives, check_filter, number_in
 from questbook.memory.text.bm25 import K1, B
 from questbook.memory.text.words import query_words
+from questbook.types import JSON
 
-# Of a megabyte PostgreSQL makes no lexemes; "app.route" and "foo-bar" would be words of their own, as hosts and such.
-_WORDS = "regexp_replace(left(coalesce(value->>'text', ''), 200000), '[^[:alnum:]]+', ' ', 'g')"
-TABLES = (
-    f"""ALTER TABLE store ADD COLUMN IF NOT EXISTS words tsvector
-    GENERATED ALWAYS AS (to_tsvector('english', {_WORDS})) STORED""",
-    f"""ALTER TABLE store ADD COLUMN IF NOT EXISTS size int
-    GENERATED ALWAYS AS (cardinality(string_to_array({_WORDS}, ' '))) STORED""",
-    # What a timeline asks of every record, beside the value, which would have to be unpacked for it.
-    "ALTER TABLE store ADD COLUMN IF NOT EXISTS branch jsonb GENERATED ALWAYS AS (value->'branch') STORED",
-    "ALTER TABLE store ADD COLUMN IF NOT EXISTS turn jsonb GENERATED ALWAYS AS (value->'turn') STORED",
-    "ALTER TABLE store ALTER COLUMN words SET STORAGE MAIN",
-    # Each first page of a visitor asks for all campaigns' records of this name.
-    "CREATE INDEX IF NOT EXISTS store_shelf_idx ON store (prefix text_pattern_ops) WHERE key = 'shelf'",
-    "DROP INDEX IF EXISTS store_vectors_embedding_idx",  # LangGraph's own `setup` made it: it searches nothing here
-)
+_FOLDER = files("questbook.memory.store")
+_SEARCH = _FOLDER.joinpath("search.sql").read_text("ascii")
+_SQL: JSON = tomllib.loads(_FOLDER.joinpath("postgres.toml").read_text("utf-8"))
+TABLES = tuple(statement.replace("{WORDS}", _SQL["WORDS"]) for statement in _SQL["TABLES"])
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
-_DROP_STALE = """DELETE FROM store_vectors WHERE (prefix, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
-    AND (prefix, key, field_name) NOT IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))"""
 _COLUMNS = ("branch", "turn")
 _JOINS = {"$or": (" OR ", "false"), "$and": (" AND ", "true")}  # the second: what an empty list says
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-_SEARCH = files("questbook.memory.store").joinpath("search.sql").read_text("ascii")
-_LIST = """
-SELECT store.prefix, store.key, store.value, store.created_at, store.updated_at, NULL::float AS score FROM store
-WHERE {where} ORDER BY store.created_at, store.key LIMIT %s OFFSET %s
-"""
-_PART = "SELECT {number} AS number, row_number() OVER () AS place, each.* FROM ({search}) AS each"
-_GET = """
-SELECT prefix, key, value, created_at, updated_at, NULL::float AS score FROM store
-JOIN unnest(%s::text[], %s::text[]) AS wanted (prefix, key) USING (prefix, key)
-"""
-_REFRESHED = """
-WITH results AS ({search}), refreshed AS (
-    UPDATE store SET expires_at = now() + make_interval(secs => store.ttl_minutes * 60) FROM results
-    WHERE store.prefix = results.prefix AND store.key = results.key AND store.ttl_minutes IS NOT NULL
-)
-SELECT * FROM results
-"""
 
 
 class HybridPostgresStore(AsyncPostgresStore):
@@ -112,9 +84,9 @@ class HybridPostgresStore(AsyncPostgresStore):
     async def _read(self, gets: Any, searches: Any, results: list[Result], cur: Any) -> None:
         queries = await self._searches(searches)
         places = [(".".join(op.namespace), op.key) for _, op in gets]
-        queries += [(_GET, list(map(list, zip(*places, strict=True))))] if gets else []
+        queries += [(_SQL["GET"], list(map(list, zip(*places, strict=True))))] if gets else []
         values = [each for _, own in queries for each in own]
-        parts = [_PART.format(number=number, search=search) for number, (search, _) in enumerate(queries)]
+        parts = [_SQL["PART"].format(number=number, search=search) for number, (search, _) in enumerate(queries)]
         await cur.execute(" UNION ALL ".join(parts) + " ORDER BY number, place", values)
         rows: list[list[Any]] = [[] for _ in queries]
         for row in await cur.fetchall():
@@ -151,7 +123,7 @@ class HybridPostgresStore(AsyncPostgresStore):
         if self.index_config and (written := [op for _, op in put_ops if op.value is not None]):
             items = [".".join(op.namespace) for op in written], [op.key for op in written]
             new = [list(part) for part in zip(*embedded[1], strict=True)] if embedded else [[], [], []]
-            statements.append((_DROP_STALE, [*items, *new[:3]]))
+            statements.append((_SQL["DROP_STALE"], [*items, *new[:3]]))
         named = ", ".join(f"write{number} AS ({statement})" for number, (statement, _) in enumerate(statements))
         together = (f"WITH {named} SELECT", [value for _, values in statements for value in values])
         if len(together[1]) < 2**16:  # PostgreSQL takes no more values in a statement
@@ -185,9 +157,9 @@ class HybridPostgresStore(AsyncPostgresStore):
                 statement = _SEARCH.format(where=where, dense=dense, k1=K1 + 1, k=K1, rest=1 - B, b=B)
                 values = [" ".join(query_words(op.query)), PLACEHOLDER, *values]
             else:
-                statement = _LIST.format(where=where)
+                statement = _SQL["LIST"].format(where=where)
             if op.refresh_ttl and self.ttl_config:
-                statement = _REFRESHED.format(search=statement)
+                statement = _SQL["REFRESHED"].format(search=statement)
             queries.append((statement, [*values, op.limit, op.offset]))
         return queries, embedded
 

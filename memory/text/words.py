@@ -8,10 +8,12 @@ import math
 import re
 import sqlite3
 import threading
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import TypeVar
 
 from questbook.memory.errors import StoreConfigError
@@ -34,16 +36,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text))
 
 
-STOP_WORDS = word_set(
-    """
-    a about after again all also am an and any are as at be because been before being but by can could did
-    do does doing done for from had has have having he her here hers him his how i if in into is it its
-    just me might mine more most must my no nor not now of off on once only or other our ours out over own
-    s same shall she should so some such t than that the their theirs them then there these they this
-    those through to too under until up us very was we were what when where which while who whom whose why
-    will with would you your yours d ll m re ve don didn doesn isn wasn won
-    """
-)
+_LISTS = tomllib.loads(files("questbook.memory.text").joinpath("words.toml").read_text("utf-8"))
+STOP_WORDS = word_set(_LISTS["stop_words"])
 """Words that say nothing about what is sought: articles, pronouns, prepositions, auxiliaries, question words."""
 
 
@@ -148,25 +142,13 @@ def _connection() -> sqlite3.Connection:
 _COMPARED = 4096  # texts whose words are kept for a while: each is compared with many others
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 _MARK = re.compile(r"(?<!\w)[-+](?=\d)|(?<!\d)\d++(?:[.,:/–-]\d++)+|(?<=\w)[-+#]++(?!\w)")
-# What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
-_EMPTY = word_set(
-    """
-    a an the of to in on at by for with from and or but as that this these those it its he she they his her hers
-    their him i me my you your we our us is are was were be been being am has have had having do does did will
-    would shall should can could may might must who whom whose which what when where there here then than so very
-    just also into onto about own some any s t d ll re ve m one once now still quite really too them
-    """
-)
+_EMPTY = word_set(_LISTS["empty"])
 _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
             "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 # (ending, what replaces it, letters that must remain)
 _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
-
-# Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
-_FILLER = word_set(
-    "a ah actually an haha hello hey hi hm hmm just lol oh ok okay please quite really so the uh um very well"
-)
+_FILLER = word_set(_LISTS["filler"])
 _ALIKE = 0.8  # share of the words of two texts that they have in common, from which on they are much alike
 
 
