@@ -70,9 +70,7 @@ async def drain(events):
         pass
 
 
-async def test_on_a_page_of_many_what_was_stopped_is_completed_by_the_next_one_also_in_another_process(
-    sit, opened, monkeypatch
-):
+async def test_on_a_page_of_many_what_was_stopped_is_completed_by_the_next_one(sit, opened, monkeypatch):
     await sit((f"I look at the {SECRET}", f"The {SECRET} shines.", None))
     whole, done = Forgetting.compact, []
 
