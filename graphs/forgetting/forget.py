@@ -202,13 +202,14 @@ class Forgetting:
         """
         matches, phrase = await self.find(words), Phrase(words)
         mark = PutOp(player_namespace(self.user, "forgetting"), escape_label(self.campaign), {"cut": True}, index=False)
-        if completes or matches:
+        if matches and not completes:
             await self._write([mark])
         removal = await self.cut_out(phrase, remove)
-        left = await self.store.aget(mark.namespace, mark.key)
+        left = completes or await self.store.aget(mark.namespace, mark.key)
         if left or removal.items or removal.checkpoints:
             await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
-            await self._write([mark._replace(value=None)])
+            # A call that completes writes none: this would leave pages of others in the log of the file.
+            await self._write([] if completes else [mark._replace(value=None)])
         return matches._replace(playing=removal.playing)
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
