@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -29,6 +29,15 @@ def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
         return future.result()
     finally:
         future.cancel()  # the caller was interrupted: so is the work
+
+
+async def in_own_thread(work: Callable[[], ResultT]) -> ResultT:
+    """Work in a thread that is none of the event loop's own, which what it waits for in this loop may need."""
+    pool, context = ThreadPoolExecutor(1), contextvars.copy_context()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, context.run, work)
+    finally:
+        pool.shutdown(wait=False)
 
 
 _lock = threading.Lock()

@@ -299,8 +299,9 @@ def _wrong_setting(page: type[Notebook]) -> str:
 
 
 def _wrong_fields(page: type[Notebook]) -> str:
-    of_class = {"place", "channel"}  # asked of the class alone, where a field is not in the way
-    if taken := [name for name in page.model_fields if name in vars(Notebook).keys() - of_class]:
+    free = {"place", "channel", "load"}  # asked of the class alone, where a field is not in the way
+    free |= set() if page.REQUIRED else {"missing", "complete"}
+    if taken := [name for name in page.model_fields if name in vars(Notebook).keys() - free]:
         return f".{taken[0]}: every page has something of this name already. Give the field another one."
     try:
         empty = page()

@@ -146,8 +146,8 @@ def test_a_partial_function_is_known_by_what_it_names():
         return HashEmbeddings(8).embed_documents(texts)
 
     name = identify(embed)
-    assert identify(partial(embed, model="a", dims=3)) == f"{name}:dims=3:model='a'"
-    assert identify(partial(embed, client=object())) == name, "an address is another one in each process"
+    assert identify(partial(embed, model="a", dimensions=3)) == f"{name}:dimensions=3:model='a'"
+    assert identify(partial(embed, client=object(), api_key="sk-1", timeout=3)) == name, "how it is reached is none"
     assert identify(ensure_embeddings(partial(embed, model="b"))) == f"{name}:model='b'"
 
 

@@ -86,6 +86,10 @@ async def test_on_a_page_of_many_what_was_stopped_is_completed_by_the_next_one(s
             with suppress(asyncio.CancelledError):
                 await forget_words(game, SECRET, alone=True)
         assert len(done) == count
+        async with opened("reef") as other:  # the mark of the first has no words that a person could mean
+            for words in ("isle", "cut"):
+                assert "Nothing that you can see" in await forget_words(other, words, alone=True)
+        assert len(done) == count
 
 
 LONG = "The tide comes in and goes out again, and nobody says a word about it for a long while. " * 8

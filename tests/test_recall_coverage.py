@@ -214,3 +214,11 @@ async def test_a_question_before_or_after_a_text_that_was_pasted_brings_its_answ
     await remember(store, FACTS, told)
     found = await recall(store, FACTS, Query(message.format("What is my dentist called?"), limit=3))
     assert [record.text for record in found][:1] == told[:1]
+
+
+async def test_of_a_long_message_a_greeting_and_a_thanks_bring_nothing(store):
+    for text in ("Hello! Nice to see you.", "Cheers to the harvest feast!"):
+        await store.aput(FACTS, text, {"text": text, "kind": "note"})
+    pasted = " ".join(f"word{n} item{n}" for n in range(30))
+    found = await recall(store, FACTS, Query(f"Hello! {pasted}. Thanks, cheers", limit=3))
+    assert [record.text for record in found] == []

@@ -237,3 +237,25 @@ def test_work_of_a_caller_who_was_interrupted_ends(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_sync(work())
     assert ended.wait(5)
+
+
+def test_many_sync_callers_at_once_leave_the_threads_of_the_loop_to_an_asynchronous_embedder(tmp_path):
+    async def embed(texts):
+        await asyncio.to_thread(time.sleep, 0.01)
+        return [[1.0, float(len(text))] for text in texts]
+
+    callers = min(32, (os.cpu_count() or 1) + 4) + 4
+    found, gate = [], threading.Barrier(callers)
+
+    def call(number):
+        gate.wait()
+        found.append(recall_sync(store, ("ann",), Query(f"Who said hello {number}?", fitting=False)))
+
+    with FaissStore.open(tmp_path / "memory.db", {"embed": embed, "dims": 2, "fields": ["text"]}) as store:
+        store.put(("ann",), "a", {"text": "hello there"})
+        threads = [threading.Thread(target=call, args=(number,), daemon=True) for number in range(callers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert [len(records) for records in found] == [1] * callers

@@ -5,30 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from questbook.graphs.models.answer import Verdict
+from questbook.memory.text.parts import read_parts
 
 MARK = " (not rolled)"  # behind such a roll, for the player, in the thread and in memory
 NOTICE = "The reply told a roll that was not made; it is marked. /retry, or “Other words” on the page, tells it again."
 
-_NUMBER = r"[(\[~]{0,3}(?<!\w)\d{1,4}(?![\w%])~{0,2}"
-_SUM = rf"(?P<sum>{_NUMBER}(?:[)\]*_]*\s*(?:[-+−=×*]|→)\s*[*_]*{_NUMBER})*)"
-_IS = r"(?:=|(?<!DC)(?<!DC )(?<!iculty):|→|->|⇒)"
-_END = r"(?!\s*(?:\+|d\d))(?=\s*(?:[])}*_.,;:!|/(—–~\n]|(?:vs|against|on|for|to|and|with)\b|- |\Z))"
-_CLAIMS = (
-    # no claim: it needs a Stealth roll of 15
-    r"\b(?:needs?|needed|requires?|takes?|calls? for|on)\s+an?\s+(?:[\w*-]+\s+){0,3}(?:roll|check|save)\s+of\s+\d+",
-    # 1d20+3 = 19; d20: 17; **1d20** (14) + 5 = 19
-    rf"\b\d{{0,2}}d(?:4|6|8|10|12|20|100|%)(?:k[hl]\d?)?(?:\s*[-+−]\s*\d+(?!\d*d))*[\])*_\s.…]*"
-    rf"(?:{_IS}|\b(?:is|was|shows|gives|rolled|result)\b|(?=\())[\s*_]*{_SUM}(?!\s*or\b)",
-    # **Perception check** (DC 15): 18; Attack roll against Goran: 17
-    rf"\b(?<!not )(?:roll(?:ed|s)?|check|save|saving throw|initiative)\b[*_]*(?:\s*\([^)\n]{{0,30}}\))?"
-    rf"(?:\s(?:for|to|against|vs)\s[^\n.!?:=]{{1,30}})?[*_]*\s*{_IS}[\s*_]*{_SUM}{_END}",
-    # [Roll: Stealth = 19]; 🎲 19
-    rf"(?:🎲|[(\[]\s*(?:roll|check)\b)[^\n\])!?]{{0,40}}?{_IS}[\s*_]*{_SUM}{_END}",
-    rf"🎲[\s*_]*{_SUM}{_END}",
-    # You rolled a natural 20. He persuaded her with a roll of 19, or a Persuasion check of 19.
-    rf"\b(?:(?:roll(?:s|ed|ing)?\s+(?:of\s+)?|(?:check|save|roll total) of )(?:an?\s+)?[*_]*(?:nat(?:ural)?\s+)?"
-    rf"|nat(?:ural)? ){_SUM}{_END}",
-)
+_PARTS = read_parts("questbook.graphs.dungeon_master", "told_rolls.toml", wrapped=True)
+_CLAIMS = [part for name, part in _PARTS.items() if name.islower()]
 _CLAIM = re.compile("|".join(part.replace("<sum>", f"<sum{n}>") for n, part in enumerate(_CLAIMS)), re.IGNORECASE)
 _MAY_BE = re.compile(r"(?:🎲|d(?:\d|%)|roll|check|save|saving|initiative|nat)", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")

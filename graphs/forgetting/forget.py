@@ -30,11 +30,11 @@ from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.reflection import SOURCES, Dependents, find_dependents
+from questbook.memory.facts.validity import text_digest
 from questbook.memory.store.any_store import AnyItem, items_under, put_all, with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
-    escape_label,
     player_namespace,
     unescape_label,
 )
@@ -201,7 +201,8 @@ class Forgetting:
         Without `completes`, only one that has left its mark: it takes long, and others wait meanwhile.
         """
         matches, phrase = await self.find(words), Phrase(words)
-        mark = PutOp(player_namespace(self.user, "forgetting"), escape_label(self.campaign), {"cut": True}, index=False)
+        place = text_digest(f"{self.user}\n{self.campaign}")  # it says of nobody that they forgot
+        mark = PutOp(("questbook:forgetting",), place, {"cut": True}, index=False)
         if matches and not completes:
             await self._write([mark])
         removal = await self.cut_out(phrase, remove)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from questbook import __version__
@@ -17,23 +18,6 @@ if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[_Parser]
 
 OK, FAILED = 0, 2
-
-_ENVIRONMENT = """\
-Settings come from the flags, then from the environment, then from defaults:
-  QUESTBOOK_MODEL, QUESTBOOK_USER, QUESTBOOK_CAMPAIGN, QUESTBOOK_SEED, … one for every setting
-  QUESTBOOK_HOME      where games are kept (default: the user's data directory)
-  QUESTBOOK_DATABASE  postgresql://…: a database in which they are kept instead
-  OPENAI_API_KEY      key for models openai:…
-  OPENAI_BASE_URL     another server for openai:… (Ollama, llama.cpp, vLLM; they need no key)
-  NO_COLOR            no colours
-
-In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit; to move about in the story
-  /undo /retry /edit /branch /branches /go /diff; and about what is kept /forget /retract /why.
-With the companion (questbook chat): /core /why /memories /prompt /forget, and those that move about.
-Through a pipe each line is a message or a command; the game ends with the input:
-  printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
-Exit status: 0 fine, 2 error (one line on standard error).
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,7 +103,8 @@ async def _get_minilm(flags: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, with all commands."""
-    long: dict[str, Any] = {"epilog": _ENVIRONMENT, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    told = Path(__file__).with_name("help.txt").read_text("utf-8")
+    long: dict[str, Any] = {"epilog": told, "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="questbook", description="A dungeon master that remembers.", **long)
     parser.add_argument("--version", action="version", version=f"questbook {__version__}", help="show the version")
     parser.set_defaults(machine="dungeon_master")

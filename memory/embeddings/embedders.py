@@ -11,8 +11,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 from zlib import crc32
@@ -21,7 +20,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
 
 from questbook.memory.errors import EmbedderChangedError, EmbeddingError
-from questbook.memory.sync import run_sync
+from questbook.memory.sync import in_own_thread, run_sync
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,6 +152,10 @@ def embedder_of(store: object) -> object:
     return index.get("embed") if isinstance(index, Mapping) else None
 
 
+_NAMING = frozenset({"model", "model_name", "model_id", "deployment", "dimensions"})
+"""Arguments of an embedding function that say which embedder it is."""
+
+
 def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
     """Return the name of an embedder or embedding function, by which the store notices when the model changes.
 
@@ -166,9 +169,8 @@ def identify(embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc) -> str:
     if isinstance(embed, EmbeddingsLambda):  # what LangGraph makes of a function
         embed = getattr(embed, "func", None) or embed.afunc
     if isinstance(embed, partial):
-        # Other values may be shown with an address, which is another one in each process.
-        plain = [f"{k}={v!r}" for k, v in sorted(embed.keywords.items()) if isinstance(v, str | int | float | None)]
-        return ":".join([identify(embed.func), *plain])
+        told = [f"{name}={value!r}" for name, value in sorted(embed.keywords.items()) if name in _NAMING]  # no key
+        return ":".join([identify(embed.func), *told])
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
     named_by = (getattr(embed, attribute, None) for attribute in ("model", "model_name", "model_id"))
@@ -191,13 +193,13 @@ async def embed_here(work: Callable[[], None]) -> None:
 
     HTTP clients stay bound to the loop that opened their connections.
     """
-    context, loop = copy_context(), asyncio.get_running_loop()
-    context.run(_callers_loop.set, loop)
-    pool = ThreadPoolExecutor(1)  # not one of the loop's own threads, which the embedder may need meanwhile
-    try:
-        await loop.run_in_executor(pool, context.run, work)
-    finally:
-        pool.shutdown(wait=False)
+    loop = asyncio.get_running_loop()
+
+    def run() -> None:
+        _callers_loop.set(loop)
+        work()
+
+    await in_own_thread(run)
 
 
 def announced_dims(embed: object) -> int | None:

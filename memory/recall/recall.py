@@ -53,6 +53,7 @@ _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for,
 _SPELT_ALIKE = 0.5
 _LONGEST_QUESTION = 2000  # characters at the end of a text in which a time is looked for
 _LONG = 32  # words of a question; none answers a longer one as a whole
+_ASKING = 4  # words of a sentence that may ask without a question mark
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s++|\n++")
 _KEPT = 256  # accesses; older ones have faded like their records
 _LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
@@ -113,7 +114,8 @@ class _Question(NamedTuple):
     def ends(self) -> list[str]:
         """The first and the last sentence of a long text: what is asked stands before or after what was pasted."""
         sentences = _SENTENCE_END.split(self.text.strip())
-        return [sentences[0], sentences[-1]] if len(query_words(self.text)) > _LONG else []
+        ends = [sentences[0], sentences[-1]] if len(query_words(self.text)) > _LONG else []
+        return [end for end in ends if end.endswith("?") or len(query_words(end)) >= _ASKING]  # a greeting asks nothing
 
 
 async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> Iterable[Recalled]:

@@ -8,13 +8,13 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, get_text_at_path
 
 from questbook.memory.errors import StoreConfigError, StoreUnavailableError
-from questbook.memory.sync import run_sync
+from questbook.memory.sync import in_own_thread, run_sync
 from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000  # how many records `newest_items` returns if the caller names no number
@@ -237,7 +237,7 @@ class SyncStore(StoreBehind):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in a thread, by the store's sync method."""
-        return await asyncio.to_thread(self.store.batch, ops)
+        return await in_own_thread(partial(self.store.batch, ops))
 
 
 def sync_twin(function: Callable[P, Coroutine[Any, Any, ResultT]]) -> Callable[P, ResultT]:

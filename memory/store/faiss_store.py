@@ -32,7 +32,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import _does_match
 
 from questbook.memory.embeddings.embedders import RawVectors, embed_here, is_only_asynchronous
-from questbook.memory.errors import UnstorableValueError
+from questbook.memory.errors import EmbeddingError, UnstorableValueError
 from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
 from questbook.memory.store.index_config import DEFAULT_INDEX, FileIndex, StoreIndex, read_index
@@ -150,7 +150,11 @@ class FaissStore(BaseStore):
             return
         if self._opened_in is not None:  # in another process, one of whose threads may hold the lock
             self._opening = threading.Lock()
-        with self._opening:
+        # Who opens it for an asynchronous embedding function waits for the event loop, which must not wait here.
+        waits = asyncio._get_running_loop() is None or not is_only_asynchronous(self.embeddings)
+        if not self._opening.acquire(blocking=waits):
+            raise EmbeddingError("the store is being opened: wait with `async with`, or by its asynchronous methods")
+        try:
             if self._ready:
                 return
             self._database.create()
@@ -160,6 +164,8 @@ class FaissStore(BaseStore):
                 self.embeddings = self._index.settings.embeddings
             self._cache = None
             self._opened_in = os.getpid()
+        finally:
+            self._opening.release()
 
     def close(self) -> None:
         """Close the file. Using the store afterwards raises StoreClosedError; closing twice is allowed."""

@@ -11,8 +11,9 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres import AsyncPostgresStore
 from langgraph.store.postgres.base import (
@@ -37,6 +38,7 @@ _SQL: JSON = tomllib.loads(_FOLDER.joinpath("postgres.toml").read_text("utf-8"))
 TABLES = tuple(statement.replace("{WORDS}", _SQL["WORDS"]) for statement in _SQL["TABLES"])
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
 _COLUMNS = ("branch", "turn")
+_AT_ONCE = 8  # questions of one batch that are embedded at the same time
 _JOINS = {"$or": (" OR ", "false"), "$and": (" AND ", "true")}  # the second: what an empty list says
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
@@ -107,8 +109,11 @@ class HybridPostgresStore(AsyncPostgresStore):
         """Make the statements of searches with their values; each question is embedded once, as a question."""
         queries, embedded = self._prepare_batch_search_queries(searches)
         texts = list(dict.fromkeys(text for _, text in embedded))
-        made = await asyncio.gather(*map(self.embeddings.aembed_query, texts)) if self.embeddings else []
-        vectors = {number: made[texts.index(text)] for number, text in embedded}
+        made = dict[str, list[float]]()
+        for start in range(0, len(texts), _AT_ONCE):
+            several, embedder = texts[start : start + _AT_ONCE], cast("Embeddings", self.embeddings)
+            made |= zip(several, await asyncio.gather(*map(embedder.aembed_query, several)), strict=True)
+        vectors = {number: made[text] for number, text in embedded}
         return [
             (search, [vectors[number] if each is PLACEHOLDER else each for each in values])
             for number, (search, values) in enumerate(queries)

@@ -45,7 +45,9 @@ def split_words(text: str) -> list[str]:
     """Split text into lower-case words of letters and digits, and scripts without spaces into pairs of characters."""
     if text.isascii():
         return spaced(text).decode().split()  # several times faster
-    text = _MARKS.sub("", unicodedata.normalize("NFC", text.lower()))  # else they would cut a word in two
+    text = text.lower()
+    if _MARKS.search(text):
+        text = _MARKS.sub("", unicodedata.normalize("NFC", text))  # else they would cut a word in two
     split = _WORD.findall(text)
     if not _UNSPACED.search(text):
         return split
