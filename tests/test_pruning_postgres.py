@@ -174,7 +174,7 @@ async def test_the_command_holds_so_many_threads_at_once_and_says_the_sum(home, 
     monkeypatch.setenv("QUESTBOOK_DATABASE", home.url)
     monkeypatch.setattr(homes, "prune_threads", noted)
     monkeypatch.setattr(homes, "_AT_ONCE", 2)
-    flags = {"keep_turns": 1, "older_than": None, "campaign": None, "yes": True}
+    flags = {"keep_turns": 1, "older_than": None, "campaign": None, "user": None, "yes": True}
     for dry_run in (True, False):
         assert await homes.prune(Context(user="ann"), Namespace(dry_run=dry_run, **flags))
     assert held == [(0, True), (0, True), (2, False), (1, False)]

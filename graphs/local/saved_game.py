@@ -208,7 +208,8 @@ async def read_saved_game(saver: BaseCheckpointSaver[Any], thread_id: str, check
         checkpoint = await saver.aget_tuple({"configurable": where})
         return SavedGame.of(checkpoint) if checkpoint else None
     except (UnreadableError, sqlite3.DatabaseError, ValueError, KeyError, TypeError, EOFError) as error:
-        problem = f"The last checkpoint of thread {thread_id} cannot be read: {error.__cause__ or error!s:.120}."
+        reason = error.__cause__ if isinstance(error, UnreadableError) else error
+        problem = f"The last checkpoint of thread {thread_id} cannot be read: {reason!s:.120}."
         hint = "It was not changed: put back a copy of the data directory, or play another campaign."
         raise UnreadableError(f"{problem} {hint}") from error
 
