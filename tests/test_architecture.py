@@ -238,7 +238,7 @@ OPENS = {
     "graphs/local/backup.py": "back_up restore",  # when a copy was begun
     "graphs/local/campaign_file.py": "_open _write_archive",  # a zip that a person names, in a command that then ends
     "graphs/offline/model.py": "load_texts",  # a table of this package
-    "graphs/terminal/cli.py": "main",  # the null device
+    "graphs/terminal/cli.py": "main parser",  # the null device; a text of this package
     "graphs/terminal/play.py": "__init__",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
