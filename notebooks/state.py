@@ -126,7 +126,7 @@ class StateNotebook(Notebook):
                 patch[field] = changed = dict[str, Any]()
                 for name, entry in named:
                     spelled = spellings.setdefault(_fold(name), name)
-                    if entry or not changed.get(spelled):  # who spells a name anew deletes the old spelling
+                    if entry or not changed.get(spelled):  # a new spelling comes with the deletion of the old one
                         changed[spelled] = entry
         for person in patch["people"].values() if isinstance(patch.get("people"), Mapping) else ():
             if isinstance(person, dict) and (word := str(person.get("attitude")).strip(" .").casefold()) in _ALIVE:
