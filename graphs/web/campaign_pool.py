@@ -296,7 +296,7 @@ def context_of(context: Context, machine: str, name: str, settings: JSON, *, cap
 
 
 def lifted(common: Settings, made: Settings) -> JSON:
-    """Return the common values of those settings of which a campaign has more: where people sign in, it may not."""
+    """Return the settings that a campaign has set higher than the server, with the server's values."""
     values = {name: getattr(common, name) for name in _CAPPED if name in type(common).model_fields}
     more = {name: value for name, value in values.items() if getattr(made, name) > value}
     return more | ({"buffer": common.buffer} if made.buffer == "unbounded" != common.buffer else {})
