@@ -186,6 +186,8 @@ def test_what_is_written_while_a_message_is_sent_stays(page, expect):
 
 
 def test_words_stay_when_a_proxy_answers_for_a_server_that_is_gone(page, expect):
+    page.evaluate("['offline', 'online'].forEach((name) => dispatchEvent(new Event(name)))")
+    expect(page.locator("#unheard")).to_be_empty()  # its new stream is open: nothing else takes the line away
     page.route("**/say", lambda route: route.fulfill(status=502, body="Bad Gateway"), times=1)
     page.fill("#text", MIRA)
     page.press("#text", "Enter")

@@ -33,10 +33,10 @@ def complain(text: str) -> None:
 async def ask(lines: Sequence[str], question: str = "Forget it for ever?") -> bool:
     """Show lines on what will be gone for ever, and ask for a yes; return whether it came."""
     print(*lines, sep="\n")  # noqa: T201
-    print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
     is_main = threading.current_thread() is threading.main_thread()  # no other may say what Ctrl-C does
     handler = signal.signal(signal.SIGINT, signal.default_int_handler) if is_main else None
     try:
+        print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
         answer = sys.stdin.readline()  # here: a thread that reads could not be ended by Ctrl-C
     except KeyboardInterrupt:
         answer = ""
