@@ -222,6 +222,10 @@ class Settings(BaseModel):
         metadata = self.APP.metadata(runtime) if callable(self.APP.metadata) else self.APP.metadata
         if not (team or metadata):
             return self
+        try:
+            check_json("metadata", metadata)
+        except ValueError as error:
+            raise SettingsError(f"What the app says of the run: {error}") from error
         settings = self.model_copy()
         settings._of_run = team or "", storable(dict(metadata or {}))
         return settings

@@ -33,6 +33,12 @@ def check_choice(name: str, value: object, *choices: object) -> None:
         raise ValueError(f"{name}: got {value!r:.80}; expected {', '.join(first)} or {last}.")
 
 
+def check_type(name: str, value: object, kind: Any, expected: str) -> None:
+    """Raise a ValueError if a value is of none of the types; `expected` says what would be."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name}: got {value!r:.80}; expected {expected}.")
+
+
 def check_json(name: str, value: object) -> None:
     """Raise a ValueError if a value is neither a JSON object nor None."""
     try:

@@ -1,5 +1,7 @@
 """What an application gives its companion: own tools for core memory, sections that are lists, a re-ranker."""
 
+from unittest.mock import AsyncMock
+
 import pytest
 from companion_thread import Companion, note
 from langchain_core.messages import HumanMessage
@@ -139,6 +141,26 @@ async def test_a_reranker_orders_what_is_recalled_and_may_leave_out():
     assert [record.text for record in best] == ["a boat", "m boat"]
     best = await recall(store, ("r",), Query("boat", rerank=shout_last, reranked=1))
     assert len(best) >= 3, "those behind follow in their own order"
+
+
+async def failing(question, records):
+    raise KeyError("a secret")
+
+
+@pytest.mark.parametrize("rerank", [failing, lambda question, records: list(records), AsyncMock(return_value=[None])])
+async def test_a_reranker_that_fails_costs_its_order_and_a_remark_but_no_memory(rerank, caplog, model):
+    store = InMemoryStore()
+    await store.aput(("r",), "1", {"text": "a boat"})
+    assert [record.text for record in await recall(store, ("r",), Query("boat", rerank=rerank))] == ["a boat"]
+    assert "rerank failed" in caplog.text
+    app = build_graph(rerank=rerank).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    config, context = {"configurable": {"thread_id": "t"}}, {"model": "scripted", "buffer": "turns", "buffer_turns": 0}
+    for words in ("My boat is red.", "I sing in Bergen.", "Which colour has my boat?"):
+        state = await app.ainvoke({"messages": [("user", words)]}, config, context=context)
+    notices = [notice["text"] for notice in state["notices"]]
+    assert any("`rerank` failed (" in text for text in notices)
+    assert not any("a secret" in text for text in notices)
+    assert "My boat is red." in sections_of(model.asked("companion")[-1])
 
 
 async def test_the_companion_takes_a_reranker(model):

@@ -86,7 +86,7 @@ async def test_a_file_that_is_uploaded_again_takes_the_place_of_the_first(store,
         directory = tmp_path / f"upload{number}"
         directory.mkdir()
         (directory / "gods.md").write_text(text)
-        added = add_lore(store, "u", "c", [directory / "gods.md"], below=directory)
+        added = add_lore(store, "u", "c", [directory / "gods.md"], below=str(directory))
         outcomes += [done.outcome async for done in added]
     assert outcomes == ["added", "unchanged", "replaced"]
     assert [file.name for file in await list_lore(store, "u", "c")] == ["gods.md"]
@@ -143,6 +143,8 @@ async def test_a_table_keeps_columns_of_one_name_and_long_fields_and_begins_belo
     await add(store, *files(tmp_path, a_csv="\n \t\nname,note,note\nOda,first,second\n\nBo,,third\n"))
     assert await texts(store) == ["name: Oda\nnote: first\nnote: second", "name: Bo\nnote: \nnote: third"]
     assert [record["row"] for record in await records(store)] == [1, 2]
+    await add(store, *files(tmp_path, c_csv="sep=;\r\nname;town\r\nIda;Ford\r\n"))
+    assert "name: Ida\ntown: Ford" in await texts(store), "Excel's first line is no header"
     pieces = read_document(tmp_path / "b.csv", f"name,note\nOda,{'word ' * 40_000}\nBel,ok\n".encode())
     assert pieces[-1].text == "name: Bel\nnote: ok"
     assert sum(piece.text.count("word") for piece in pieces) == 40_000

@@ -1,7 +1,7 @@
 """The memories of a user, one contract: an agent with the middleware and a graph of `build_agent`, on two stores."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from answering import Answering, Talk
@@ -652,9 +652,29 @@ async def test_a_correction_keeps_what_the_fact_was_about_unless_it_says_otherwi
     archived = {"kind": "archive", "text": "Oslo has fjords.", "branch": "a", "turn": 1}
     await store.aput(campaign_namespace("ann", "isle", "archive"), "kept", archived)
     await note_facts(store, ISLE, [SNAKES], timeline=[("b", 1)])
-    for key in ("kept", by_text(await view.list())[SNAKES["text"]].key):
-        with pytest.raises(InputError, match="cannot be corrected: it is on another branch"):
+    elsewhere = by_text(await view.list())[SNAKES["text"]].key
+    for key, problem in (("kept", "no fact"), (elsewhere, "on another branch")):
+        with pytest.raises(InputError, match=f"cannot be corrected: it is {problem}"):
             await view.correct(key, "x")
+
+
+@pytest.mark.parametrize(
+    ("which", "says"),
+    [
+        ({"kind": "facts"}, "kind: got 'facts'; expected None, 'fact', 'exchange'"),
+        ({"since": "2026-01-01"}, "since: got '2026-01-01'; expected a datetime"),
+        ({"until": date(2026, 1, 1)}, "until: got datetime.date"),
+        ({"holding": "yes"}, "holding: got 'yes'; expected a bool"),
+        ({"thread": 1}, "thread: got 1; expected a str"),
+        ({"metadata": "x"}, "metadata: got 'x'; expected a JSON object"),
+    ],
+    ids=repr,
+)
+async def test_what_cannot_be_listed_is_named_and_is_not_nothing(which, says):
+    view = Memories(InMemoryStore(), "ann", campaign="isle")
+    assert await view.list(words=None) == []
+    with pytest.raises(InputError, match=says):
+        await view.list(**which)
 
 
 async def test_the_correction_of_a_secret_is_one_and_known_to_the_same():

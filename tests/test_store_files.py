@@ -263,10 +263,10 @@ def test_what_a_search_leaves_out_is_told_to_who_asks_for_it(dragons):
     execute(dragons, "UPDATE items SET value = '{' WHERE key = 'bad'")
     with FaissStore.open(dragons) as store:
         for how in ({"query": "dragon"}, {}, {"query": "dragon", "filter": {"text": {"$ne": "x"}}}):
-            token = rows.left_out.set([])
+            token = rows.remarks.set([])
             assert [item.key for item in store.search(("a",), **how)] == ["good"]
-            told = rows.left_out.get()
-            rows.left_out.reset(token)
+            told = rows.remarks.get()
+            rows.remarks.reset(token)
             assert told
             assert all("the item 'bad' in ('a',) is damaged" in one for one in told)
 

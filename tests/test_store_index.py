@@ -207,6 +207,12 @@ def test_how_a_store_waits_for_the_disk_is_full_or_normal(path, synchronous):
         FaissStore.open(path, synchronous=synchronous)
 
 
+@pytest.mark.parametrize("limit", ["cache_bytes", "exact_limit"])
+def test_a_limit_of_a_store_is_refused_when_it_is_made(path, limit):
+    with pytest.raises(StoreConfigError, match=f"{limit}: got '1G'; expected a whole number from 0"):
+        FaissStore(path, **{limit: "1G"})
+
+
 def test_a_store_in_ram_leaves_nothing_behind():
     with FaissStore.open(":memory:") as store:
         store.put(("a",), "k", {"text": "x"})

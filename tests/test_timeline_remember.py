@@ -2,10 +2,13 @@
 
 import pytest
 from faulty_stores import Recording
+from langgraph.store.memory import InMemoryStore
 from stores import stores_of
 
+from questbook import note_facts
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp, session_number
 from questbook.memory.timeline.timeline import record_key, remember
 
@@ -177,3 +180,21 @@ async def test_nothing_is_no_turn_and_a_turn_needs_words_and_a_number(store):
         with pytest.raises(ValueError, match="turn: got"):
             await remember(store, ("u",), "I go south.", turn=number)
     assert len(await store.asearch(("u",))) == 1
+
+
+@pytest.mark.parametrize("wrong", ["main", ("main", 1), [("main",)], [("main", "1")], [(5, 1)], {"main": 1}], ids=repr)
+async def test_a_timeline_that_is_none_is_refused_and_nothing_is_written(wrong):
+    store = InMemoryStore()
+    with pytest.raises(ValueError, match=r"timeline: got .*; expected segments, such as \[\('main', 12\)\]"):
+        await remember(store, ("ann", "chat"), "Hi.", timeline=wrong, claims=("ann", "claims"))
+    assert store.search(()) == []
+
+
+async def test_facts_before_the_first_turn_are_told_where_a_timeline_comes_from():
+    with pytest.raises(ValueError, match=r"The timeline is empty.*: give the one that remember\(\) returned"):
+        await note_facts(InMemoryStore(), ("ann", "facts"), [{"text": "x"}], timeline=[])
+
+
+def test_a_number_in_the_place_of_a_user_is_named():
+    with pytest.raises(ValueError, match="name: got 42; expected a text, such as"):
+        campaign_namespace(42, "chat")

@@ -57,6 +57,14 @@ async def test_a_node_says_that_it_begins_and_is_given_its_settings_and_a_store_
     assert type(runtime.store) is not InMemoryStore
 
 
+async def test_metadata_of_a_run_that_are_no_json_are_refused_before_the_turn():
+    class Dated(Settings):
+        APP: ClassVar = AppRules(metadata=lambda run: {"seen": {1}})
+
+    with pytest.raises(SettingsError, match=r"What the app says of the run: metadata: got \{'seen'.*expected a JSON"):
+        await run_node(lambda state, runtime: None, settings=Dated)
+
+
 async def test_a_node_without_a_user_or_with_two_is_refused():
     async def narrate(state, runtime):
         raise AssertionError

@@ -18,7 +18,7 @@ from questbook.graphs.history.history import sync_graph, sync_method
 from questbook.graphs.history.view import Graph
 from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
 from questbook.graphs.turn.scope import HEAD, HEADS
-from questbook.memory.facts.fact import INSIGHT, Fact, is_secret_record
+from questbook.memory.facts.fact import INSIGHT, KINDS, Fact, is_secret_record
 from questbook.memory.facts.reflection import SOURCES, find_dependents
 from questbook.memory.facts.validity import heirs_of, keep_valid, removals_beside
 from questbook.memory.facts.writing import add_fact
@@ -35,7 +35,7 @@ from questbook.memory.timeline.timeline import (
     read_timeline,
     remembered_timeline,
 )
-from questbook.types import JSON
+from questbook.types import JSON, check_choice, check_json, check_type
 
 _PAGE = 500  # writes of one batch
 _STAMP = ("kind", "branch", "turn", "order", "said_at", "thread", "scope")  # of a secret, what is shown
@@ -126,6 +126,8 @@ class Memories:
             raise InputError("Give one of agent, campaign, player and team, or none of them.")
         if config is not None and (self.graph is None or timeline is not None):
             raise InputError("config names a thread: give a graph as source, and no timeline.")
+        if config is not None and "thread_id" not in config.get("configurable", {}):
+            raise InputError(f"config: got {config!r:.80}; expected {{'configurable': {{'thread_id': …}}}}.")
         if agent is not None:
             campaign = f"agent:{agent}"
         if campaign is None and (config is not None or timeline is not None):
@@ -159,6 +161,14 @@ class Memories:
         Raises:
             InputError: The thread is another user's, or no thread has left a head, so that one has to be named.
         """
+        try:
+            named = (("holding", holding, bool), ("thread", thread, str), ("words", words, str))
+            for name, value, type_ in (*named, ("since", since, datetime), ("until", until, datetime)):
+                check_type(name, value, type_ | None, f"a {type_.__name__}, or None")
+            check_choice("kind", kind, None, "fact", *_KINDS, *KINDS)
+            check_json("metadata", metadata)
+        except ValueError as error:
+            raise InputError(str(error)) from error
         start, end = (time and (time if time.tzinfo else time.replace(tzinfo=UTC)) for time in (since, until))
 
         def fits(memory: MemoryRecord) -> bool:
@@ -170,7 +180,7 @@ class Memories:
                 and (start is None or (at is not None and at >= start))
                 and (end is None or (at is not None and at < end))
                 and has_metadata(memory.value, metadata)
-                and words.casefold() in memory.text.casefold()
+                and (words or "").casefold() in memory.text.casefold()
             )
 
         return [memory for place in await self._places() for memory in await self._read(place) if fits(memory)]
@@ -208,7 +218,7 @@ class Memories:
         """
         old = await self.get(key)
         if old.kind in ("exchange", "archive") or old.status == "elsewhere":
-            problem = "on another branch" if old.kind != "exchange" else "no fact"
+            problem = "no fact" if old.kind in ("exchange", "archive") else "on another branch"
             raise InputError(f"{old.key} cannot be corrected: it is {problem}.")
         kept = ("subject", "attribute", "importance", "metadata", "expires", "known_by")
         kind = old.kind if old.kind in ("event", "trait", "promise", "preference", "secret") else "trait"

@@ -47,7 +47,7 @@ from questbook.memory.recall.query import (
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import JointReads, get_values
-from questbook.memory.store.rows import left_out
+from questbook.memory.store.rows import remarks
 from questbook.memory.sync import run_sync
 from questbook.memory.text.passages import cut_pages
 from questbook.memory.timeline.namespaces import team_namespace
@@ -355,18 +355,16 @@ async def memories_for(state: StateT, runtime: Runtime[SettingsT], plan_of: Plan
 
 async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> JSON:
     """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so."""
-    retriever, damaged = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
-    before = left_out.set(damaged)
+    retriever, told = _Memories(memories=memories_for(state, runtime, plan_of), name="recall"), list[str]()
+    before = remarks.set(told)
     try:
         await retriever.ainvoke(state.words)
-        text = "A damaged memory was left out; `questbook doctor` examines the file:"
-        notices = [notice(state.turn, "recall", f"{text} {error}") for error in damaged[:1]]
-        return {"recalled": retriever.memories, "notices": notices}
+        return {"recalled": retriever.memories, "notices": [notice(state.turn, "recall", text) for text in told[:1]]}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
     finally:
-        left_out.reset(before)
+        remarks.reset(before)
 
 
 async def with_recalled(state: StateT, runtime: Runtime[SettingsT], plan_of: Planner[StateT, SettingsT]) -> StateT:

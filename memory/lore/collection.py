@@ -51,7 +51,7 @@ class AddResult(NamedTuple):
 
 
 async def add_lore(
-    store: BaseStore, user: str, campaign: str, paths: AnyPath | Iterable[AnyPath], *, below: Path | None = None
+    store: BaseStore, user: str, campaign: str, paths: AnyPath | Iterable[AnyPath], *, below: AnyPath | None = None
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 
@@ -126,9 +126,9 @@ def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece
     return [*writes, PutOp(notes, file.key, note, index=False)]
 
 
-def _resolve(path: Path, below: Path | None = None) -> str:
+def _resolve(path: AnyPath, below: AnyPath | None = None) -> str:
     try:
-        whole = str(path.resolve())
+        whole = str(Path(path).resolve())
     except (OSError, ValueError, RuntimeError):  # an impossible name, or a ring of links: refused when it is read
         whole = os.path.abspath(path)
     return whole if below is None else os.path.relpath(whole, _resolve(below))

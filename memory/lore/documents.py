@@ -33,7 +33,8 @@ _INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
 _INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
 _HIDDEN_TAGS = ["script", "style", "title"]  # a title that is a heading is in the page too
 _HEADING = re.compile(r"\A#{1,6}(?: .*+)?(?:\n|\Z)")  # of a paragraph that the splitter returns
-_SPACE, _BLANK_START = re.compile(r"[^\S\n]"), re.compile(r"\A(?:[^\S\n]*+\n)++")
+_SPACE = re.compile(r"[^\S\n]")
+_CSV_START = re.compile(r"\A(?:[^\S\n]*+\n)*+(?:sep=.[^\S\n]*+\n)?")  # blank lines, and Excel's line for itself
 _BLANK_LINES, _MANY_BLANKS = re.compile(r"\n\s*\n"), re.compile(r"\s{100,}+")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -160,7 +161,7 @@ def _to_markdown(html: str) -> str:
 
 
 def _csv(_: Path, data: bytes) -> Iterator[LorePiece]:
-    text = _BLANK_START.sub("", _text(data))
+    text = _CSV_START.sub("", _text(data))
     header = text.partition("\n")[0]
     before = csv.field_size_limit(MAX_BYTES)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.text.passages import Span, excerpt
 from questbook.memory.timeline.namespaces import check_namespace
-from questbook.memory.timeline.records import Exchange, Record, is_timeline
-from questbook.types import JSON, check_choice, check_json, check_number
+from questbook.memory.timeline.records import Exchange, Record, check_segments
+from questbook.types import JSON, check_choice, check_json, check_number, check_type
 
 if TYPE_CHECKING:  # settings, which have weights, are read without loading a store
     from questbook.memory.timeline.timeline import Timeline
@@ -229,8 +229,7 @@ DEFAULT_WEIGHTS = Weights()
 def check_order(owner: str, farthest: object, weights: object, rerank: object, metadata: object) -> None:
     """Refuse options of a search that make no sense: a ValueError says which, and what is allowed."""
     check_number(f"{owner}.max_cosine_distance", farthest, most=2, whole=False, none=True)
-    if not isinstance(weights, Weights):
-        raise ValueError(f"{owner}.weights: got {weights!r:.80}; expected Weights(…), such as Weights(recency=0.1).")
+    check_type(f"{owner}.weights", weights, Weights, "Weights(…), such as Weights(recency=0.1)")
     if isinstance(rerank, type) or not callable(rerank or len):
         raise ValueError(f"{owner}.rerank: got {rerank!r:.80}; expected an async function of question and records.")
     check_json(f"{owner}.metadata", metadata)
@@ -300,14 +299,20 @@ class Query:
     metadata: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise ValueError(f"Query.text: got {self.text!r:.80}; expected the question as a text.")
+        check_type("Query.text", self.text, str, "the question as a text")
         if wrong := [hint for hint in self.hints if not isinstance(hint, WeightedText)]:
             raise ValueError(f"Query.hints: got {wrong[0]!r:.80}; expected WeightedText(text, weight).")
         for namespace in self.lasting:
             check_namespace(namespace, "Query.lasting: namespace")
-        if not (self.timeline is None or is_timeline(self.timeline)):
-            raise ValueError(f"Query.timeline: got {self.timeline!r:.80}; expected segments, such as [('main', 12)].")
+        check_segments("Query.timeline", self.timeline)
+        check_type("Query.present", self.present, Present, "Present(now, day, session)")
+        for flag in ("replies", "fitting", "aliases"):
+            check_type(f"Query.{flag}", getattr(self, flag), bool, "True or False")
+        for names in ("speakers", "viewer"):
+            check_type(f"Query.{names}", getattr(self, names), list | tuple | Set, "several names, such as ['Mira']")
+        for function in ("refine", "cost"):
+            check_type(f"Query.{function}", getattr(self, function) or len, Callable, "a function, or None")
+        check_number("Query.before", self.before, none=True)
         check_number("Query.limit", self.limit)
         check_number("Query.budget", self.budget, none=True)
         check_number("Query.reranked", self.reranked)

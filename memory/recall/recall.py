@@ -8,6 +8,7 @@ For the scoring of Generative Agents each turn leaves one record with the last a
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ from questbook.memory.recall.order import Evidence, Named, Order, Passages, comp
 from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
 from questbook.memory.store.any_store import get_values, sync_twin
+from questbook.memory.store.rows import remark
 from questbook.memory.text.passages import Span
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
@@ -46,6 +48,7 @@ from questbook.memory.timeline.records import STANDING, Stamp, has_metadata, is_
 from questbook.memory.timeline.timeline import Timeline, UserTimeline, branch_of, record_key
 from questbook.memory.tracing import traced
 
+_log = logging.getLogger(__name__)
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _ANCHORS = 8  # records that may tell of the event that a question names
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
@@ -153,7 +156,14 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = list(records)
     if query.rerank is not None:
         records = list(records)
-        records = [*await query.rerank(query.text, records[: query.reranked]), *records[query.reranked :]]
+        try:
+            first = await query.rerank(query.text, records[: query.reranked])
+            if not all(isinstance(record, Recalled) for record in first):
+                raise TypeError("it returned something else than records")
+            records = [*first, *records[query.reranked :]]
+        except Exception as error:  # noqa: BLE001 (it is the application's; the records have an order of their own)
+            _log.warning("rerank failed", exc_info=True)
+            remark(f"The memories are in their own order: `rerank` failed ({type(error).__name__}).")
     return records
 
 

@@ -32,7 +32,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import _does_match
 
 from questbook.memory.embeddings.embedders import RawVectors, embed_here, is_only_asynchronous
-from questbook.memory.errors import EmbeddingError, UnstorableValueError
+from questbook.memory.errors import EmbeddingError, StoreConfigError, UnstorableValueError
 from questbook.memory.store import deletion, rows
 from questbook.memory.store.database import Database
 from questbook.memory.store.index_config import DEFAULT_INDEX, FileIndex, StoreIndex, read_index
@@ -79,6 +79,9 @@ class FaissStore(BaseStore):
         super().__init__()
         settings = read_index(index)
         deletion.check_ttl(ttl)
+        for name, limit in (("cache_bytes", cache_bytes), ("exact_limit", exact_limit)):
+            if not isinstance(limit, int) or limit < 0:
+                raise StoreConfigError(f"{name}: got {limit!r:.80}; expected a whole number from 0.")
         self.ttl_config = ttl
         self._omit_expired = bool(ttl and ttl.get("omit_expired"))
         self.index_config: JSON | None = settings.described or None

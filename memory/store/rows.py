@@ -39,8 +39,8 @@ _FEW_ITEMS = 64  # that a statement names one by one
 _KEPT_ITEMS, _SHORT_VALUE = 16384, 4096  # decoded items that are kept, of at most so many bytes
 
 _ITEMS = "SELECT id, key, CAST(value AS BLOB), created_at, updated_at, expires_at, checksum FROM items"
-left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
-"""A list to which searches add what they leave out because it is damaged."""
+remarks: ContextVar[list[str] | None] = ContextVar("remarks", default=None)
+"""A list to which searches add what a person should know: a damaged record was left out, an order failed."""
 
 
 class NamespaceRow(NamedTuple):
@@ -272,14 +272,19 @@ def _decoded_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
 _kept_item = lru_cache(_KEPT_ITEMS)(_decoded_item)
 
 
+def remark(text: str) -> None:
+    """Add a sentence to `remarks`, where somebody reads them."""
+    if (read := remarks.get()) is not None:
+        read.append(text)
+
+
 def _read_sound_item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
     """Read an item; None if it is damaged, because one bad row must not stop the search beside it."""
     try:
         return _read_item(row, namespace)
     except CorruptStoreError as error:
         _log.exception("left out of a search")
-        if (damaged := left_out.get()) is not None:
-            damaged.append(str(error))
+        remark(f"A damaged memory was left out; `questbook doctor` examines the file: {error}")
         return None
 
 

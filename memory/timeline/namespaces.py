@@ -7,6 +7,8 @@ escaped into one label, reversibly: it can neither leave its place nor become th
 import re
 import unicodedata
 
+from questbook.types import check_type
+
 _SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible; alone it is the empty name
 _PLAYER = "player"
 _CHARACTERS = "characters"
@@ -24,6 +26,7 @@ def escape_label(name: str) -> str:
     Ordinary names, unicode included, stay as they are. Each unsafe character becomes `~<hex code point>;`. "langgraph",
     "player" and "characters" are escaped too, so that no user and no campaign can take their places.
     """
+    check_type("name", name, str, "a text, such as str(user_id)")
     if name == "":
         return _SIGN
     if name in _RESERVED:

@@ -146,11 +146,11 @@ ROLL = shape(
 """A dice roll, as a game's state and records keep it."""
 
 
-def is_timeline(value: object) -> bool:
-    """Whether it is a sequence of segments, as it comes or as JSON has it."""
-    return isinstance(value, list | tuple) and all(
-        isinstance(each, list | tuple) and [*map(type, each)] == [str, int] for each in value
-    )
+def check_segments(name: str, timeline: object) -> None:
+    """Raise a ValueError if a timeline is neither None nor a sequence of segments, as it comes or as JSON has it."""
+    segments = () if timeline is None else timeline if isinstance(timeline, list | tuple) else [timeline]
+    if not all(isinstance(each, list | tuple) and [*map(type, each)] == [str, int] for each in segments):
+        raise ValueError(f"{name}: got {timeline!r:.80}; expected segments, such as [('main', 12)].")
 
 
 def check_record(value: Any) -> None:

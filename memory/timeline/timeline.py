@@ -38,7 +38,15 @@ from questbook.memory.store.any_store import (
     sync_twin,
 )
 from questbook.memory.timeline.namespaces import check_namespace, escape_label
-from questbook.memory.timeline.records import Exchange, Stamp, check_record, order_of, session_number, utc_date
+from questbook.memory.timeline.records import (
+    Exchange,
+    Stamp,
+    check_record,
+    check_segments,
+    order_of,
+    session_number,
+    utc_date,
+)
 from questbook.types import JSON, check_number, storable
 
 Segment = tuple[str, int]
@@ -164,7 +172,9 @@ def branch_of(timeline: Timeline, turn: int) -> str:
     place = bisect_left(timeline, turn, key=itemgetter(1))
     if place < len(timeline):
         return timeline[place][0]
-    end = timeline[-1][1] if timeline else 0
+    if not timeline:
+        raise ValueError(f"The timeline is empty, so it has no turn {turn}: give the one that remember() returned.")
+    end = timeline[-1][1]
     raise ValueError(f"Turn {turn} lies beyond the timeline, which reaches turn {end}; call extend(timeline, {turn}).")
 
 
@@ -419,6 +429,7 @@ async def remember(
     """
     for place in (namespace, claims or ()):
         check_namespace(place)
+    check_segments("timeline", timeline)
     contents = list(map(_content, [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange))
     segments, of_user = list(timeline or ()), timeline if isinstance(timeline, UserTimeline) else None
     through = segments[-1][1] if segments else 0
