@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 from desk import CallbackNotebook, CustomerNotebook, TicketNotebook
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
@@ -153,9 +154,10 @@ async def test_an_edge_checks_an_edit_alone_and_a_run_that_has_ended_before_leav
     for upkeep in (True, False):
         with pytest.raises(InputError, match=f"upkeep: {upkeep}"):
             Edge(lambda state: "next", upkeep=upkeep).invoke(Strict)
-    assert Edge(lambda state: "next").invoke(Repeated) == "next"
-    assert Edge(lambda state: "next", starts=True).invoke(Repeated) == "condense"
-    assert Edge(lambda state: "next", starts=True).invoke(TurnState) == "next"
+    said = [HumanMessage("Hi.")]
+    assert Edge(lambda state: "next").invoke(lambda: Repeated(messages=said)) == "next"
+    assert Edge(lambda state: "next", starts=True).invoke(lambda: Repeated(messages=said)) == "condense"
+    assert Edge(lambda state: "next", starts=True).invoke(lambda: TurnState(messages=said)) == "next"
     builder = Machine(Strict).add_node("next", lambda state: {"summary": "gone on"}).add_node("condense", lambda _: {})
     builder.add_conditional_edges(START, lambda state: "next", ["next"])
     assert (await builder.compile().ainvoke({"messages": []}))["summary"] == "gone on", "a run is no edit"

@@ -55,10 +55,10 @@ def test_a_turn_goes_with_the_timeline_and_of_a_thread_without_one_it_stays(turn
 
 def test_an_edit_leaves_messages_where_a_turn_goes_on_with_them():
     begun = {"turn": 1, "timeline": [["a", 1]]}
-    with pytest.raises(InputError, match="messages: got none"):
-        TurnState.model_validate(begun).check_edit(upkeep=False)
-    TurnState.model_validate(begun).check_edit(upkeep=True)
-    TurnState().check_edit(upkeep=False)
+    for state in (TurnState.model_validate(begun), TurnState()):
+        with pytest.raises(InputError, match=r'messages: got none.* as_node="remember"'):
+            state.check_edit(upkeep=False)
+        state.check_edit(upkeep=True)
     TurnState.model_validate(begun | {"messages": [HumanMessage("Hi.")]}).check_edit(upkeep=False)
 
 

@@ -117,7 +117,8 @@ def _checked(route: Callable[[Any], str], settings_class: type[Settings], state:
     settings = settings_of_run(settings_class, state) or settings_class.of()
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
         problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
-        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
+        instead = ', or edit a page with as_node="remember"' if is_edit() else ""
+        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one{instead}.")
     settings.check_message(state.messages[-1].text)
     return route(state)
 

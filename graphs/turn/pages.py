@@ -195,6 +195,12 @@ class PageState(TurnState):
         return self.model_copy(update=channels | pages | {"messages": self.messages})
 
     @property
+    def reopened(self) -> JSON:
+        """Channels to write where a turn that is remembered goes on; pages are noted anew, too."""
+        noted = {page: min(turn, self.turn - 1) for page, turn in self.noted.items()}
+        return (channels := super().reopened) and {**channels, "noted": noted}
+
+    @property
     def may_leave(self) -> int:
         """Last turn that every page takes account of and that is in the store, so that it may leave the buffer."""
         return min(self.noted_through, self.remembered_through)

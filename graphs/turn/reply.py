@@ -83,7 +83,7 @@ async def reply(
     if calls_of(message) and spent:
         message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
     notices = [*update["notices"], *guard_notices(guard, context, state.turn, node)]
-    return Reply(update | {"messages": [message], "notices": notices}, said)
+    return Reply(state.reopened | update | {"messages": [message], "notices": notices}, said)
 
 
 class FittedAnswer(NamedTuple):

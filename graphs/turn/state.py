@@ -241,8 +241,9 @@ class TurnState(Schema):
         """Refuse an edit by hand that leaves a state which does not go together, or no message outside of `upkeep`."""
         for _, reason in self._misplaced:
             raise InputError(reason)
-        if self.turn and not self.messages and not upkeep:
-            raise InputError("messages: got none, but a turn goes on with what was said in it. Leave its messages.")
+        if not self.messages and not upkeep:
+            way = 'Leave its messages, or edit a page alone with as_node="remember".'
+            raise InputError(f"messages: got none, but a turn goes on with what was said in it. {way}")
 
     @property
     def refusals(self) -> list[Refusal]:
@@ -283,6 +284,14 @@ class TurnState(Schema):
     def new_campaign(self, thread: str | None) -> str:  # noqa: ARG002 (for subclasses)
         """Return the campaign that a new thread begins if the caller names none; "": the default one."""
         return ""
+
+    @property
+    def reopened(self) -> JSON:
+        """Channels to write where a turn that is remembered goes on, as after an edit: it is not done any more."""
+        if not 0 < self.turn <= self.remembered_through:
+            return {}
+        done = [name for name in _THROUGH & type(self).model_fields.keys() if getattr(self, name) >= self.turn]
+        return dict.fromkeys(done, self.turn - 1)
 
     @property
     def written(self) -> int:
