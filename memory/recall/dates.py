@@ -5,11 +5,15 @@ A date without a year is the last such or the next one: who asks of it may mean 
 """
 
 import re
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
+from functools import partial
+from importlib.resources import files
 from typing import Any, NamedTuple
 
+from questbook.memory.text.parts import fill
 from questbook.types import JSON
 
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
@@ -217,69 +221,12 @@ def _written_months(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
 
 # German words of time in English ones
 
-_GERMAN_NUMBERS = {
-    "ein": "one", "eine": "one", "einem": "one", "einer": "one", "einen": "one", "eines": "one", "zwei": "two",
-    "drei": "three", "vier": "four", "fünf": "five", "sechs": "six", "sieben": "seven", "acht": "eight", "neun": "nine",
-    "zehn": "ten", "elf": "eleven", "zwölf": "twelve", "paar": "few",
-}  # fmt: skip
-_GERMAN_UNITS = {"minute": "minute", "stunde": "hour", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
-_MONATE = "januar februar märz april mai juni juli august september oktober november dezember jänner"
-_TAGE = "montag dienstag mittwoch donnerstag freitag samstag sonntag sonnabend"
-_ENGLISH_NAMES = map(str.title, (*MONTHS, "january", *WEEKDAYS, "saturday"))
-_GERMAN_NAMES = dict(zip(f"{_MONATE} {_TAGE}".split(), _ENGLISH_NAMES, strict=True))
-_GERMAN_NUMBER = rf"\d{{1,4}}|{'|'.join(_GERMAN_NUMBERS)}"
-_GERMAN_UNIT = r"(?P<unit>minute|stunde|tag|woche|monat|jahr)(?:en|es|e|n|s)?"
-_NAECHSTE, _LETZTE = r"(?:nächste|kommende|folgende)[nmrs]?", r"(?:letzte|vergangene|vorige)[nmrs]?"
-
-
-def _counted(match: re.Match[str]) -> str:
-    return f"{_GERMAN_NUMBERS.get(match['n'].lower(), match['n'])} {_GERMAN_UNITS[match['unit'].lower()]}s"
-
-
-def _one_unit(match: re.Match[str]) -> str:
-    which, unit = match["which"].lower(), _GERMAN_UNITS[match["unit"].lower()]
-    return f"the {unit} {which}" if " " in which else f"{which} {unit}"
-
-
-_ENGLISH: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    # Without a year only behind a preposition: "2.1." may be a chapter.
-    (
-        r"(?:(?P<prep>\b(?:am|vom|zum|bis|ab|den|dem|und)\s+)|(?<![\d.]))(?P<d>[0-3]?\d)\.\s?(?P<m>0?[1-9]|1[0-2])\."
-        r"(?:\s?(?P<y>\d{4})\b|(?(prep)(?!\d)|(?!)))",
-        lambda m: f"{m['prep'] or ''}{m['d']} {MONTHS[int(m['m']) - 1].title()} {m['y'] or ''}".rstrip(),
-    ),
-    (r"\bguten morgen\b|\b(?:jeden|am|der|den) morgen\b", " "),
-    (r"\bheute morgen\b|\bheute (?:früh|vormittag)\b", "this morning"),
-    (r"\bübermorgen\b", "day after tomorrow"),
-    (r"\bvorgestern\b", "day before yesterday"),
-    (r"\bmorgen\b", "tomorrow"),
-    (r"\bgestern\b", "yesterday"),
-    (r"\bheute (?:abend|nacht)\b", "tonight"),
-    (r"\bheute\b", "today"),
-    (r"\bwochenendes?\b", "weekend"),
-    (r"\bübernächste[nmrs]? (?=woche)", "after next "),
-    (r"\bvorletzte[nmrs]? (?=woche)", "before last "),
-    (rf"\b{_NAECHSTE}\b", "next"),
-    (rf"\b{_LETZTE}\b", "last"),
-    (r"\bdiese[nmrs]?\b(?= (?:woche|monat|jahr|weekend|\w+tag\b|mittwoch))", "this"),
-    (rf"\bvor (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", lambda match: f"{_counted(match)} ago"),
-    (rf"\bin (?:ein )?(?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b", lambda match: f"in {_counted(match)}"),
-    (
-        rf"\b(?P<which>next|last) (?P<n>{_GERMAN_NUMBER}) {_GERMAN_UNIT}\b",
-        lambda match: f"{match['which']} {_counted(match)}",
-    ),
-    (rf"\b(?P<which>next|last|this|after next|before last) {_GERMAN_UNIT}\b", _one_unit),
-    (r"\b(\d{1,2})\.(?=\s?(?-i:(?:bis|und)\b|[-–]|[A-Za-zä]))", r"\1"),
-    (r"\bbis(?: zum)?\s+(?=\d)", "to "),
-    (rf"\b({'|'.join(_GERMAN_NAMES)})s?\b", lambda match: _GERMAN_NAMES[match[1].lower()]),
-    (rf"\b(?:im|ab|bis|seit) (?=(?:next |last )?(?:{'|'.join(MONTHS)})\b)", "in "),
-)
-_TRANSLATIONS = tuple((re.compile(pattern, re.I), english) for pattern, english in _ENGLISH)
-_MAY_BE_GERMAN = re.compile(
-    rf"\b(?:(?:über)?morgen|(?:vor)?gestern|heute|vor|{_NAECHSTE}|{_LETZTE}|übernächste\w?|vorletzte\w?|diese\w?|{'|'.join(_GERMAN_NAMES)}s?)\b"
-    rf"|\bin (?:ein )?(?:{_GERMAN_NUMBER}) (?:tag|woche|monat|jahr)|\d\.\s?\d{{1,2}}\.(?:\s?\d{{4}})?",
-    re.I,
-)
+_GERMAN = tomllib.loads(files("questbook.memory.recall").joinpath("german.toml").read_text("utf-8"))
+_PARTS = {name.upper(): "|".join(_GERMAN[name]) for name in ("n", "unit", "name")}
+for _name, _part in _GERMAN["parts"].items():
+    _PARTS[_name] = fill(_part, _PARTS)
+_MAY_BE_GERMAN = re.compile(_PARTS["MAY_BE"], re.I)
+_TRANSLATIONS = [(re.compile(fill(each, _PARTS), re.I), english) for each, english in _GERMAN["translations"].items()]
 
 
 def in_english(text: str) -> str:
@@ -287,5 +234,11 @@ def in_english(text: str) -> str:
     if not _MAY_BE_GERMAN.search(text):
         return text
     for pattern, english in _TRANSLATIONS:
-        text = pattern.sub(english, text)
+        text = pattern.sub(partial(_translate, english), text)
     return text
+
+
+def _translate(english: str, match: re.Match[str]) -> str:
+    """Fill English words in for a match, each group's by its own table."""
+    words = {group: found or "" for group, found in match.groupdict().items()}
+    return english.format_map({group: _GERMAN.get(group, {}).get(word.lower(), word) for group, word in words.items()})
