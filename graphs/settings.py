@@ -20,6 +20,7 @@ from pydantic import (
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.memory.facts.forms import check_forms
 from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
+from questbook.memory.text.parts import Described
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 from questbook.notebooks.schema import expected
@@ -79,7 +80,7 @@ class AppRules:
             raise DeclarationError(f"{error} A function of the run returns one, too.") from error
 
 
-class Settings(BaseModel):
+class Settings(Described):
     """Settings that graphs share: the caller's value counts first, then the environment, then the default.
 
     The environment variable of a field is QUESTBOOK_ and its name in capitals, such as QUESTBOOK_MODEL; a value that is
@@ -96,75 +97,29 @@ class Settings(BaseModel):
     """What the application says of its agent's memory; no caller changes it."""
     _of_run: tuple[str, JSON] = PrivateAttr(("", {}))
 
-    model: str = Field(
-        default=OFFLINE,
-        min_length=1,
-        description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is a built-in one.",
-    )
-    user: str = Field(
-        default_factory=lambda: os.environ.get(USER_VARIABLE, ""),
-        max_length=200,
-        validate_default=True,
-        description="Whose memories: they are kept apart by user. Who logged in on the server counts first; without a "
-        "log-in it has to be named.",
-    )
-    campaign: str = Field("default", max_length=200, description="Which campaign: memories are kept apart by it.")
-    seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
-    embeddings: str = Field(
-        default="auto",
-        min_length=1,
-        description="Embedder of Questbook's own store: hash, minilm, or provider:model. 'auto': the one that it was "
-        "made with; for a new one minilm if its weights are here, else hash. Read when the store is opened.",
-    )
-    buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
-        default="tokens",
-        description="Which turns stay in the prompt word for word: those that fit in buffer_tokens; the last "
-        "buffer_turns; those not summarised yet, with all but summary_offset summarised after each reply; or all.",
-    )
-    buffer_tokens: int = Field(
-        default=4000, ge=200, description="Tokens of conversation kept word for word; older turns are summarised."
-    )
-    buffer_turns: int = Field(
-        default=10, ge=0, description="With buffer 'turns': turns before the present one that stay; older ones leave."
-    )
-    summary_offset: int = Field(
-        default=2, ge=0, description="With buffer 'summary': turns that stay word for word; 0 summarises each at once."
-    )
-    summarizer: Literal["model", "extractive"] = Field(
-        default="model", description="How to summarise: by the model, or by sentences taken from the turns."
-    )
-    summary_tokens: int = Field(default=400, ge=50, description="Tokens that the running summary may have.")
-    prompt_order: tuple[str, ...] = Field(
-        default=(),
-        description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
-        "Those named after 'messages' come with the newest message, before its words.",
-    )
-    prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
-        default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
-    )
-    recall_tokens: int = Field(default=800, ge=0, description="Tokens of recalled memories in the prompt; 0: none.")
-    max_cosine_distance: float | None = Field(
-        default=None, ge=0, le=2, description="Leave out memories farther than this from the message; empty: none."
-    )
-    weights: Weights = Field(
-        default=DEFAULT_WEIGHTS,
-        description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
-    )
-    max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
-    max_reply_chars: int = Field(
-        default=20_000, ge=100, description="Longest reply; a longer one is cut, and the model is stopped."
-    )
-    guard_secrets: bool = Field(
-        default=True,
-        description="Whether a reply that repeats a secret word for word, or a tag of the prompt, is stopped before "
-        "these words and asked again, once.",
-    )
-    model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
-    store_timeout: float = Field(
-        default=20.0, gt=0, description="Seconds to wait for the store; then the turn goes on without memories."
-    )
-    update_timeout: float = Field(60.0, gt=0, description="Seconds for noting and summarising, after the reply.")
+    model: str = Field(default=OFFLINE, min_length=1)
+    user: str = Field(default_factory=lambda: os.environ.get(USER_VARIABLE, ""), max_length=200, validate_default=True)
+    campaign: str = Field("default", max_length=200)
+    seed: int | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    embeddings: str = Field(default="auto", min_length=1)
+    buffer: Literal["tokens", "turns", "summary", "unbounded"] = "tokens"
+    buffer_tokens: int = Field(default=4000, ge=200)
+    buffer_turns: int = Field(default=10, ge=0)
+    summary_offset: int = Field(default=2, ge=0)
+    summarizer: Literal["model", "extractive"] = "model"
+    summary_tokens: int = Field(default=400, ge=50)
+    prompt_order: tuple[str, ...] = ()
+    prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(default={})
+    recall_tokens: int = Field(default=800, ge=0)
+    max_cosine_distance: float | None = Field(default=None, ge=0, le=2)
+    weights: Weights = DEFAULT_WEIGHTS
+    max_message_chars: int = Field(default=8000, ge=100)
+    max_reply_chars: int = Field(default=20_000, ge=100)
+    guard_secrets: bool = True
+    model_timeout: float = Field(default=120.0, gt=0)
+    store_timeout: float = Field(default=20.0, gt=0)
+    update_timeout: float = Field(60.0, gt=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -259,18 +214,13 @@ class Settings(BaseModel):
 class ReflectContext(Settings):
     """Settings of a reflection; a machine that reflects adds its own to them."""
 
-    reflection_importance: int = Field(
-        default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
-    )
+    reflection_importance: int = Field(default=150, ge=1)
 
 
 class MachineContext(ReflectContext):
     """Settings of a machine that reflects on its facts."""
 
-    reflection: Literal["inline", "background", "off"] = Field(
-        default="inline",
-        description="When to reflect: at the end of a turn, in the background (of a server), or never.",
-    )
+    reflection: Literal["inline", "background", "off"] = "inline"
 
     def reflects_at(self, importance: int) -> bool:
         """Whether there is a reflection when facts of so much importance were noted since the last one."""
@@ -282,9 +232,7 @@ class NotingContext(MachineContext):
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
 
-    noting: Literal["inline", "background"] = Field(
-        default="inline", description="When to note facts: at the end of a turn, or in the background (of a server)."
-    )
+    noting: Literal["inline", "background"] = "inline"
 
 
 def own_name(name: str, own: str) -> str:

@@ -58,26 +58,14 @@ class CompanionContext(MachineContext):
     EXTRAS: ClassVar[Extras] = Extras()
     """What an application has of its own that is code and no setting."""
 
-    campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
-        default=_OWN, max_length=200, description="Which assistant: memories are kept apart by it."
-    )
-    core: Annotated[JSON, _valid(sections_of)] = Field(
-        default={},
-        description="Sections of core memory with which the assistant begins: label to description, value, limit, "
-        "read_only, shared; empty: persona, human, scratchpad.",
-    )
-    facts: bool = Field(default=True, description="Whether facts are noted after each reply, by a call of the model.")
-    timezone: Annotated[str, _valid(find_timezone)] = Field(
-        default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
-    )
+    campaign: Annotated[str, AfterValidator(own_campaign)] = Field(default=_OWN, max_length=200)
+    core: Annotated[JSON, _valid(sections_of)] = Field(default={})
+    facts: bool = True
+    timezone: Annotated[str, _valid(find_timezone)] = ""
     # A file is read when a turn begins.
-    ltm_config: Annotated[str | JSON, _valid(lambda ltm: isinstance(ltm, dict) and LtmConfig.of(ltm))] = Field(
-        default="",
-        description="Recall as the LTM extension does: path of an ltm_config.json, or of a directory with a file for "
-        "each character, or the settings as an object; empty: the companion's own recall.",
-    )
-    search_results: int = Field(default=5, ge=1, le=20, description="Results on a page of a search.")
-    max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
+    ltm_config: Annotated[str | JSON, _valid(lambda ltm: isinstance(ltm, dict) and LtmConfig.of(ltm))] = ""
+    search_results: int = Field(default=5, ge=1, le=20)
+    max_tool_rounds: int = Field(default=6, ge=1, le=20)
 
     @property
     def zone(self) -> tzinfo:

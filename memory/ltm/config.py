@@ -11,9 +11,10 @@ from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from questbook.memory.errors import LtmConfigError
+from questbook.memory.text.parts import Described
 
 Location = Literal["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"]
 
@@ -21,7 +22,7 @@ SPELLING_DISTANCE = 0.80
 """A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only; measured, see docs/figures.md."""
 
 
-class _Settings(BaseModel):
+class _Settings(Described):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
@@ -48,46 +49,30 @@ _OF_MEMORY = ("time_difference", "memory_name", "memory_message", "memory_date",
 class LtmContext(_Settings):
     """Where memories go in the prompt, and how they read."""
 
-    injection_location: Location = Field(
-        default="BEFORE_NORMAL_CONTEXT",
-        description="Before the context, or after it: before the first <START> in it, or at its end.",
-    )
+    injection_location: Location = "BEFORE_NORMAL_CONTEXT"
     memory_context_template: Annotated[str, _template("name1", "name2", "all_memories")] = Field(
         default="{name2}'s memory log:\n{all_memories}\n"
-        "While {name2} talks with {name1}, {name2} calls these memories to mind and lets them show where they fit.",
-        description="The block as a whole: name1 is the user, name2 the character.",
+        "While {name2} talks with {name1}, {name2} calls these memories to mind and lets them show where they fit."
     )
-    memory_template: Annotated[str, _template(*_OF_MEMORY)] = Field(
-        default='{time_difference}, {memory_name} said:\n"{memory_message}"',
-        description="One memory: how long ago, who, what; also its date and how often it was said.",
+    memory_template: Annotated[str, _template(*_OF_MEMORY)] = (
+        '{time_difference}, {memory_name} said:\n"{memory_message}"'
     )
 
 
 class LtmWrites(_Settings):
     """What is remembered."""
 
-    min_message_length: int = Field(default=100, ge=0, description="Shorter messages are not remembered; characters.")
-    condense_longer_than: int = Field(
-        default=0,
-        ge=0,
-        description="Of longer messages, a short memory that a model makes is kept; characters; 0: none is made.",
-    )
+    min_message_length: int = Field(default=100, ge=0)
+    condense_longer_than: int = Field(default=0, ge=0)
 
 
 class LtmReads(_Settings):
     """What is recalled."""
 
-    max_cosine_distance: float = Field(
-        default=0.60, ge=0, le=2, description="Only memories nearer to the message than this; 0 is the same direction."
-    )
-    num_memories_to_fetch: int = Field(default=2, ge=0, description="Memories in the prompt at the most.")
-    memory_length_cutoff_in_chars: int = Field(
-        default=1000, ge=1, description="Characters of a memory in the prompt; it is kept whole."
-    )
-    visible: Literal["now", "next_session"] = Field(
-        default="now",
-        description="From when on a memory is recalled. next_session is what the extension did; it has no name there.",
-    )
+    max_cosine_distance: float = Field(default=0.60, ge=0, le=2)
+    num_memories_to_fetch: int = Field(default=2, ge=0)
+    memory_length_cutoff_in_chars: int = Field(default=1000, ge=1)
+    visible: Literal["now", "next_session"] = "now"
 
 
 class LtmConfig(_Settings):

@@ -1,9 +1,15 @@
-"""Texts in data files that are made of parts: SQL, expressions. {NAME} in one of them stands for one above it."""
+"""Texts in data files: parts of SQL and expressions, where {NAME} stands for one above it; descriptions of fields."""
 
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 _PART = re.compile(r"\{([A-Z_]+)\}")
 
@@ -27,3 +33,23 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 def in_one_line(expression: str) -> str:
     """Join the lines of a long expression, without the blanks at their beginnings."""
     return re.sub(r"\n\s*", "", expression)
+
+
+class Described(BaseModel):
+    """A model that has the descriptions of its fields in a TOML file beside its module, below the name of its class."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Read them."""
+        super().__pydantic_init_subclass__(**kwargs)
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if file and (texts := _texts_beside(file).get(cls.__name__)):
+            for field, text in texts.items():
+                cls.model_fields[field].description = text
+            cls.model_rebuild(force=True)
+
+
+@cache
+def _texts_beside(file: str) -> Mapping[str, Mapping[str, str]]:
+    path = Path(file).with_suffix(".toml")
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
