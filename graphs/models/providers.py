@@ -5,49 +5,24 @@ Nothing of a provider is imported here, and no text that leaves this module hold
 
 import os
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import Any
 
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
+from questbook.memory.text.parts import in_one_line
 
-_REGULAR = "anthropic azure_openai cohere deepseek fireworks groq nvidia openai openrouter together upstage xai"
-KEY_VARIABLES = {provider: f"{provider.upper()}_API_KEY" for provider in _REGULAR.split()} | {
-    "google_genai": "GOOGLE_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-    "perplexity": "PPLX_API_KEY",
-}
+_PROVIDERS = tomllib.loads(files("questbook.graphs.models").joinpath("providers.toml").read_text("utf-8"))
+KEY_VARIABLES: Mapping[str, str] = _PROVIDERS["keys"]
 """Environment variable of each provider's key. Others work too; their error messages only say less."""
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 """Variables that name an OpenAI-compatible server, in the order in which langchain_openai reads them."""
 GO_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context), which asks no provider"
 LIMIT = 300  # most characters of an error message
 _QUOTE = 140  # characters of the provider's own words in a message
-_LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|pplx|nvapi|AIza)[-_]?[A-Za-z0-9*_\-]{8,}|(?<=Bearer )[^\s'\"]+")
 _WORTH_RETRYING = {408, 409, 425, 429}
-
-# Providers have different classes with the same names; the name of a base class counts too.
-_BY_NAME = {
-    "AuthenticationError": 401,
-    "PermissionDeniedError": 403,
-    "NotFoundError": 404,
-    "BadRequestError": 400,
-    "RateLimitError": 429,
-    "ResourceExhausted": 429,
-    "InternalServerError": 500,
-    "ServiceUnavailable": 503,
-}
-# LangChain has a class for it, which few packages raise yet; the others say it in their own words.
-_TOO_LONG = re.compile(
-    r"(?i)context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
-    r"|prompt is too long|input is too long|exceeds?\b.{0,40}\bcontext (?:length|window|size|limit)"
-    r"|too large for model with|input token count.{0,40}exceeds|too many tokens"
-    r"|reduce the length of the (?:messages|prompt)|greater than the context length"
-)
-_TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
-_CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")
-_UNREACHABLE = re.compile(
-    r"ConnectTimeout|ConnectError|ConnectionError|ConnectorError|ConnectionRefused|UnsupportedProtocol|gaierror"
-)
+_SAYS = {name: re.compile(in_one_line(pattern)) for name, pattern in _PROVIDERS["expressions"].items()}
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -73,7 +48,7 @@ def redact(text: str) -> str:
         # Shorter keys are placeholders for local servers; ordinary words may contain them.
         if len(key := os.environ.get(variable, "").strip()) >= 8:
             text = text.replace(key, "[key]")
-    return _LOOKS_LIKE_A_KEY.sub("[key]", text)
+    return _SAYS["KEY"].sub("[key]", text)
 
 
 def explain(error: BaseException, model: str) -> ModelError:
@@ -88,7 +63,7 @@ def explain(error: BaseException, model: str) -> ModelError:
     names = " ".join(kind.__name__ for link in chain for kind in type(link).__mro__)
     status = _status(chain)
     said = [f"{link} {getattr(link, 'code', '')} {getattr(link, 'body', '')}" for link in chain]
-    too_long = status in (None, 400, 413, 422, 500) and any(map(_TOO_LONG.search, said))
+    too_long = status in (None, 400, 413, 422, 500) and any(map(_SAYS["TOO_LONG"].search, said))
     if "ContextOverflowError" in names or too_long:
         what = f"takes no prompt as long as this one ({_quote(error)})"
         remedy = "Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window"
@@ -96,11 +71,11 @@ def explain(error: BaseException, model: str) -> ModelError:
     fatal = status is not None and 400 <= status < 500 and status not in _WORTH_RETRYING
     if status is not None:
         message = _explain_status(status, error, model)
-    elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
+    elif "ConnectTimeout" not in names and _SAYS["TIMED_OUT"].search(names):
         message = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)"
-    elif _CUT.search(names):
+    elif _SAYS["CUT"].search(names):
         message = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again"
-    elif _UNREACHABLE.search(names):
+    elif _SAYS["UNREACHABLE"].search(names):
         variable = base_url()[0] if key_variable(model) in ("OPENAI_API_KEY", "") else ""
         check = f"the network and {variable}" if variable else "the network"
         message = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {GO_OFFLINE}"
@@ -117,27 +92,14 @@ def error_line(text: str) -> str:
     return line if line.endswith((".", "!", "?", "…")) else line + "."
 
 
-_STATUSES = {
-    # No quote here: what the provider says about a wrong key quotes the key.
-    401: f"did not accept the key (HTTP 401). Check {{key}}, or {GO_OFFLINE}",
-    402: "wants to be paid (HTTP 402): {quote}",
-    403: f"does not let this key use the model ({{quote}}) (HTTP 403). Check {{key}}, or {GO_OFFLINE}",
-    404: "does not exist for this provider or key (HTTP 404): {quote}. Check the name{and_url}",
-    408: "took too long (HTTP 408). Try again",
-    429: "has had too many requests (HTTP 429). {wait}",
-    504: "took too long (HTTP 504). Try again",
-}
-_NO_QUOTA = f"has no quota left (HTTP 429): {{quote}}. Check the plan, or {GO_OFFLINE}"
-_TROUBLE = "has trouble of its own (HTTP {status}): {quote}. Try again later"
-
-
 def _explain_status(status: int, error: BaseException, model: str) -> str:
     quote, url = _quote(error), base_url()[0]
-    text = _STATUSES.get(status, _TROUBLE if status >= 500 else "rejected the request (HTTP {status}): {quote}")
+    texts = _PROVIDERS["statuses"]
+    text = str(texts.get(str(status), texts["trouble" if status >= 500 else "rejected"]))
     if status == 429 and "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
-        text = _NO_QUOTA
+        text = texts["no_quota"]
     about = {"key": key_variable(model) or "the provider's API key", "and_url": f" and {url}" if url else ""}
-    return text.format(status=status, quote=quote, wait=_wait(error), **about)
+    return text.format(status=status, quote=quote, wait=_wait(error), offline=GO_OFFLINE, **about)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -158,7 +120,7 @@ def _status(chain: list[BaseException]) -> int | None:
             if isinstance(value, int) and 400 <= value < 600:
                 return value
     names = [kind.__name__ for kind in type(chain[0]).__mro__]
-    return next((_BY_NAME[name] for name in names if name in _BY_NAME), None)
+    return next((_PROVIDERS["classes"][name] for name in names if name in _PROVIDERS["classes"]), None)
 
 
 def _wait(error: BaseException) -> str:
