@@ -115,7 +115,7 @@ class Settings(BaseModel):
         default="auto",
         min_length=1,
         description="Embedder of Questbook's own store: hash, minilm, or provider:model. 'auto': the one that it was "
-        "made with; for a new one minilm if its weights are here, else hash. Read when the store is opened.",
+        "made with; for a new one minilm if its weights are here, else hash. No effect in a run's context.",
     )
     buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
         default="tokens",
@@ -138,7 +138,7 @@ class Settings(BaseModel):
     prompt_order: tuple[str, ...] = Field(
         default=(),
         description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
-        "Those named after 'messages' come with the newest message, before its words.",
+        "Those named after 'messages' come with the newest message, before its words. Unknown names are passed over.",
     )
     prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
         default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
