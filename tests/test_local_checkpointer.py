@@ -255,11 +255,11 @@ async def test_a_run_brings_nothing_back_of_a_thread_that_is_deleted_meanwhile(s
     assert (await app.ainvoke({"lines": ["anew"]}, AT))["lines"][0] == "anew"
 
 
-async def test_a_copy_of_a_thread_may_begin_with_a_checkpoint_whose_parent_was_pruned(saver):
+async def test_a_copy_of_a_thread_may_begin_with_a_checkpoint_whose_parent_is_gone(saver):
     app, copied = app_on(saver), AT
     for word in ("one", "two"):
-        await app.ainvoke({"lines": [word]}, AT)
-    await saver.aprune(["t"])
+        await app.ainvoke({"lines": [word]}, AT | {"metadata": {"run_id": word}})
+    await saver.adelete_for_runs(["one"])
     state = await app.aget_state(AT)
     for saved in sorted([one async for one in saver.alist(AT)], key=lambda one: one.checkpoint["id"]):
         there = {"configurable": {**(saved.parent_config or AT)["configurable"], "thread_id": "copy"}}

@@ -68,7 +68,7 @@ def writes_of(task: str, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[st
 
 
 def needs_parent(parent: str | None, checkpoint: base.Checkpoint, new_versions: base.ChannelVersions) -> bool:
-    """Whether a checkpoint takes channels from its parent. One that was copied has all, and its parent may be pruned."""
+    """Whether a checkpoint takes channels from its parent. A copied one has all, and its parent may be gone."""
     return bool(parent) and not checkpoint["channel_versions"].keys() <= new_versions.keys()
 
 
@@ -180,9 +180,9 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
                 self._refuse_repeated(database, place, str(notes.get("run_id") or ""))
             shared = tables.ids_of_values(database, place, parent)
-            if not shared and needs_parent(parent, checkpoint, new_versions):
-                if not tables.has_thread(database, place[0]):
-                    raise deleted(place[0])
+            lacks_values = not shared and needs_parent(parent, checkpoint, new_versions)
+            if lacks_values and not tables.has_thread(database, place[0]):
+                raise deleted(place[0])
             blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
             for name, value in long.items():
                 version = str(checkpoint["channel_versions"].get(name, ""))
