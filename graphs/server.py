@@ -62,10 +62,8 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 
     async def check_origin(scope: Scope, receive: Receive, send: Send) -> None:
-        origin, host = "", ""
-        if scope["type"] in ("http", "websocket"):
-            headers = HTTPConnection(scope).headers
-            origin, host = headers.get("origin", ""), headers.get("host", "")
+        headers: Any = HTTPConnection(scope).headers if scope["type"] in ("http", "websocket") else {}
+        origin, host = headers.get("origin", ""), headers.get("host", "")
         own = origin.partition("://")[2] == host
         if not origin or own or "*" in origins or origin in origins or pattern.fullmatch(origin):
             await server(scope, receive, send)

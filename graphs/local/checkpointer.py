@@ -160,8 +160,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
 
         A run that has ended, and begins again at its earlier checkpoint, as after a kill -9 in LangGraph's queue, is an
-        InputError: what was played since would no longer be the thread's latest. A ThreadLostError says that the thread
-        was deleted meanwhile: a checkpoint that takes channels from its parent would bring it back.
+        InputError: what was played since would no longer be the thread's latest. A ThreadLostError: it was deleted.
         """
         place, parent = place_of(config), base.get_checkpoint_id(config)
         notes = {name: note for name, note in base.get_checkpoint_metadata(config, metadata).items() if name != OWNER}
@@ -180,8 +179,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
                 self._refuse_repeated(database, place, str(notes.get("run_id") or ""))
             shared = tables.ids_of_values(database, place, parent)
-            lacks_values = not shared and needs_parent(parent, checkpoint, new_versions)
-            if lacks_values and not tables.has_thread(database, place[0]):
+            if not (shared or tables.has_thread(database, place[0])) and needs_parent(parent, checkpoint, new_versions):
                 raise deleted(place[0])
             blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
             for name, value in long.items():
@@ -244,9 +242,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.
 
         Without this method, LangGraph's server stops all runs as soon as one is rolled back
-        (`multitask_strategy="rollback"`). What the runs remembered stays in the store, where no remaining checkpoint
-        sees it. Where a caller logged in, runs on threads that others began are left alone: the server in memory asks
-        here before it knows that the run is not of the thread that the caller named.
+        (`multitask_strategy="rollback"`). Where a caller logged in, runs on threads that others began are left alone:
+        the server in memory asks here before it knows that the run is not of the thread that the caller named.
         """
         caller = self.caller()
 

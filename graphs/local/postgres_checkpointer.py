@@ -85,10 +85,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         saved = await super().aget_tuple(config)
         if saved is None:
             return None
-        newest = saved.checkpoint["id"]
-        if base.get_checkpoint_id(config):
-            newest = (await self._row(SQL["NEWEST"], *place))["id"] or newest
-        keep_ids_after(newest)
+        newest = (await self._row(SQL["NEWEST"], *place))["id"] if base.get_checkpoint_id(config) else None
+        keep_ids_after(newest or saved.checkpoint["id"])
         return saved
 
     async def alist(

@@ -94,8 +94,7 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
         example = 'as the thread that it looks back on has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
         raise InputError(f"A reflection needs {needed}, {example}")
     if (reached := state.timeline[-1][1]) != state.turn:
-        problem = f"turn: got {state.turn}, and a timeline that reaches turn {reached}."
-        raise InputError(f"{problem} Give both as the thread that the reflection looks back on has them in its state.")
+        raise InputError(f"turn: got {state.turn}, and a timeline that reaches turn {reached}. Give both of one state.")
     return state, {}
 
 
