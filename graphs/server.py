@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -61,10 +62,8 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 
     async def check_origin(scope: Scope, receive: Receive, send: Send) -> None:
-        origin, host = "", ""
-        if scope["type"] in ("http", "websocket"):
-            headers = HTTPConnection(scope).headers
-            origin, host = headers.get("origin", ""), headers.get("host", "")
+        headers: Any = HTTPConnection(scope).headers if scope["type"] in ("http", "websocket") else {}
+        origin, host = headers.get("origin", ""), headers.get("host", "")
         own = origin.partition("://")[2] == host
         if not origin or own or "*" in origins or origin in origins or pattern.fullmatch(origin):
             await server(scope, receive, send)
@@ -103,8 +102,9 @@ def check_runs(server: ASGIApp, client_of: Callable[[Scope, ASGIApp], Any] = cli
 
     The graph itself would refuse both (`questbook.graphs.turn.channels.Own`, `Settings`). But the server has by then
     noted that the thread belongs to the new graph, and would show and edit the thread as one of that graph's; and it
-    drops keys that it does not know without a word. `client_of` makes a client of the server for who sends a request.
-    What is larger than a megabyte goes on unread: nobody has logged in yet, and only the graph refuses it.
+    drops keys that it does not know without a word; in `configurable`, which others use too, only what is nearly a
+    setting's name is refused. `client_of` makes a client of the server for who sends a request. What is larger than a
+    megabyte goes on unread: nobody has logged in yet, and only the graph refuses it.
     """
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,13 +153,16 @@ async def _problem_of(client: Any, body: bytearray, thread: str | None, kind: st
                 return 409, f"This thread belongs to no graph yet. Run {graph} on it, then set the schedule."
             if owner and owner != graph:
                 return 409, f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread."
-            if given := run.get("context"):
+            given, others = run.get("context") or {}, (run.get("config") or {}).get("configurable") or {}
+            if given or others:
                 [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
                 schemas = await client.assistants.get_schemas(first["assistant_id"])
-                settings = (schemas["context_schema"] or {}).get("properties")
-                if settings and (unknown := [name for name in given if name not in settings]):
+                settings = (schemas["context_schema"] or {}).get("properties") or {}
+                near = [name for name in others if get_close_matches(name, settings, 1, 0.85)]
+                unknown = [name for name in (*given, *near) if name not in settings]
+                if settings and unknown:
                     return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."
-    except (ValueError, KeyError, TypeError, RecursionError, errors.APIError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, errors.APIError):
         pass  # the server answers what is wrong with the request
     return 0, ""
 

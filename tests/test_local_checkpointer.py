@@ -25,6 +25,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.local.checkpoint_tables import compressing_serializer, decompress
 from questbook.graphs.local.databases import open_checkpointer
 from questbook.graphs.local.saved_game import read_saved_game
+from questbook.graphs.turn.run_guard import ThreadLostError
 from questbook.memory.errors import StoreError
 
 AT: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -233,6 +234,39 @@ async def test_langgraphs_server_keeps_the_last_turn_and_does_not_wait_for_a_sma
     assert given == [((saver,), {"threads": ["t", "u"], "keep_turns": 1, "compact": False})]
 
 
+async def go_on_while_it_is_deleted(saver):
+    """Run on a thread that is deleted between two steps."""
+    app = app_on(saver)
+    await app.ainvoke({"lines": ["one"]}, AT)
+    run = app.astream({"lines": ["two"]}, AT, durability="sync")
+    await anext(run)
+    late = (await saver.aget_tuple(AT)).config
+    await saver.adelete_thread("t")
+    with pytest.raises(ThreadLostError, match=r"^Thread t was deleted in the middle of a run\."):
+        [part async for part in run]
+    await saver.aput_writes(late, [("lines", ["late"])], "task")
+    return app
+
+
+async def test_a_run_brings_nothing_back_of_a_thread_that_is_deleted_meanwhile(saver):
+    app = await go_on_while_it_is_deleted(saver)
+    for table in ("checkpoints", "writes", "checkpoint_blobs"):
+        assert await rows(saver, f"SELECT count(*) FROM {table}") == [(0,)], table
+    assert (await app.ainvoke({"lines": ["anew"]}, AT))["lines"][0] == "anew"
+
+
+async def test_a_copy_of_a_thread_may_begin_with_a_checkpoint_whose_parent_is_gone(saver):
+    app, copied = app_on(saver), AT
+    for word in ("one", "two"):
+        await app.ainvoke({"lines": [word]}, AT | {"metadata": {"run_id": word}})
+    await saver.adelete_for_runs(["one"])
+    state = await app.aget_state(AT)
+    for saved in sorted([one async for one in saver.alist(AT)], key=lambda one: one.checkpoint["id"]):
+        there = {"configurable": {**(saved.parent_config or AT)["configurable"], "thread_id": "copy"}}
+        copied = await saver.aput(there, saved.checkpoint, saved.metadata, saved.checkpoint["channel_versions"])
+    assert (await app.aget_state(copied)).values == state.values
+
+
 async def test_a_task_s_writes_stay_as_they_were_first_and_its_questions_and_errors_are_replaced(saver):
     here = await saver.aput(AT, empty_checkpoint(), {}, {})
     for writes in (
@@ -302,7 +336,8 @@ async def test_two_programs_write_one_thread_and_what_one_deletes_the_other_writ
         saved = await saver.aget_tuple(AT)
         await other.adelete_thread("t")
         later = {**saved.checkpoint, "id": f"2{saved.checkpoint['id'][1:]}"}
-        await saver.aput(saved.config, later, {"source": "loop", "step": 9, "parents": {}}, {})
+        versions = later["channel_versions"]
+        await saver.aput(saved.config, later, {"source": "loop", "step": 9, "parents": {}}, versions)
         assert (await other.aget_tuple(AT)).checkpoint == later
         await assert_each_value_is_listed(other)
 

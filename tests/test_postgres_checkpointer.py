@@ -19,7 +19,7 @@ from postgres import execute, migrated_database
 from scripted import call, say
 from statements import Statements
 from stored_bytes import opened
-from test_local_checkpointer import AT, LONG, app_on
+from test_local_checkpointer import AT, LONG, app_on, go_on_while_it_is_deleted
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import InputError, UnreadableError
@@ -353,6 +353,12 @@ async def test_what_was_deleted_is_written_again_whole(home, saver):
     versions = saved.checkpoint["channel_versions"]
     await saver.aput(saved.config, {**saved.checkpoint, "id": f"2{saved.checkpoint['id'][1:]}"}, {"step": 9}, versions)
     assert [message.text for message in (await saver.aget(AT))["channel_values"]["messages"]][-1] == "re two"
+
+
+async def test_a_run_brings_nothing_back_of_a_thread_that_is_deleted_meanwhile(home, saver):
+    app = await go_on_while_it_is_deleted(saver)
+    assert counts(home) == [0, 0, 0]
+    assert (await app.ainvoke({"lines": ["anew"]}, AT))["lines"][0] == "anew"
 
 
 async def test_threads_are_listed_by_user_the_last_written_first_and_hidden_ones_are_shown(home, saver):

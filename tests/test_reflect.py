@@ -36,16 +36,18 @@ def test_the_graph_is_one_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("given", "lacking"),
+    ("given", "wrong"),
     [
         ({}, "`timeline` and `turn`"),
         ({"turn": 3}, "needs `timeline`,"),
         ({"timeline": [("main", 3)]}, "needs `turn`,"),
         ({"timeline": [], "turn": 0, "through": 0}, "`timeline` and `turn`"),
+        ({"timeline": [("x", 1)], "turn": 9}, "got 9, and a timeline that reaches turn 1"),
+        ({"timeline": [("x", 1), ("y", 3)], "turn": 2, "note_from": 1}, "got 2, and a timeline that reaches turn 3"),
     ],
 )
-async def test_an_input_that_says_not_where_to_look_back_from_is_refused_with_what_it_lacks(given, lacking):
-    with pytest.raises(InputError, match=lacking):
+async def test_an_input_that_says_not_where_to_look_back_from_is_refused_with_what_is_wrong(given, wrong):
+    with pytest.raises(InputError, match=wrong):
         await reflection.ainvoke(given, context={})
 
 
@@ -520,7 +522,7 @@ async def reflect_on(model, store, at, question=None, concluded=None, config=Non
     model.queue("conclude", concluded or say("nothing"))
     context = {"model": "scripted", "user": "ann", "reflection_importance": 1} | given.pop("context", {})
     app = build_reflection().compile(store=store, checkpointer=saver)
-    start = {"timeline": LINE, "turn": at} if at else {}
+    start = {"timeline": [("a", at)], "turn": at} if at else {}
     done = await app.ainvoke(start | given, config, context=context)
     asked = model.asked("conclude")
     return done, list(numbers(asked[-1])) if asked else []
@@ -531,7 +533,8 @@ async def test_what_a_reflection_looks_at(model):
     store, facts = InMemoryStore(), space("facts")
     said = [f"The lamp of house {n} is lit." for n in range(1, 16)]
     await remember(store, space("exchanges"), [*said, "A dog barks."], timeline=[], turn=1)
-    timeline = [(store.search(space("exchanges"))[0].value["branch"], 30)]
+    branch = store.search(space("exchanges"))[0].value["branch"]
+    timeline = [(branch, 30)]
     nets = [f"Oda mends net {n}." for n in range(1, 6)]
     lives = {"subject": "Goran", "attribute": "home", "kind": "trait"}
     await note_facts(store, facts, [*nets, "Rain falls."], timeline=timeline, turn=17)
@@ -540,12 +543,12 @@ async def test_what_a_reflection_looks_at(model):
     )
     secret = {"text": "The lamp of lamps.", "kind": "secret", "importance": 10}
     await note_facts(store, facts, ["Oda mends 9 big nets.", secret], timeline=timeline, turn=19)
-    await reflect_on(model, store, 19, say("nothing"), timeline=timeline)
+    await reflect_on(model, store, 19, say("nothing"), timeline=[(branch, 19)])
     new = ["Oda mends 7 big nets.", lives | {"text": "Goran lives by the sea.", "value": "sea"}]
     await note_facts(store, facts, new, timeline=timeline, turn=20)
     await note_facts(store, facts, ["Oda mends 8 big nets of the lamp."], timeline=timeline, turn=21)
     weights = {"scoring": "generative_agents"}
-    _, shown = await reflect_on(model, store, 20, timeline=timeline, context={"weights": weights})
+    _, shown = await reflect_on(model, store, 20, timeline=[(branch, 20)], context={"weights": weights})
     lamps = [text for text in shown if text.startswith("The lamp of house")]
     others = [text for text in shown if text not in lamps]
     assert len(lamps) + 1 == 12, "what answers the question: exchanges, and a secret"
@@ -646,7 +649,7 @@ async def test_no_word_of_a_reflection_reaches_the_person(model):
     stream = (
         build_reflection()
         .compile(store=store)
-        .astream({"timeline": LINE, "turn": 3}, context=context, stream_mode="messages")
+        .astream({"timeline": [("a", 3)], "turn": 3}, context=context, stream_mode="messages")
     )
     assert [piece async for piece in stream] == []
     assert [job for job, _ in model.calls] == ["question", "conclude"]

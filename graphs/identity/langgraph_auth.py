@@ -33,9 +33,11 @@ def keep_apart(auth: Auth) -> Auth:
 
     @auth.on.store
     async def own_memories(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> None:
+        own = escape_label(ctx.user.identity)
         named = [tuple(value[name] or ())[:1] for name in _PREFIXES if name in value]
-        if not named or any(first != (escape_label(ctx.user.identity),) for first in named):
-            raise Auth.exceptions.HTTPException(status_code=403, detail="These are the memories of another user.")
+        if not named or any(first != (own,) for first in named):
+            detail = f"These are the memories of another user. Your memories are below {own!r}."
+            raise Auth.exceptions.HTTPException(status_code=403, detail=detail)
 
     return auth
 

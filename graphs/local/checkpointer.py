@@ -67,6 +67,18 @@ def writes_of(task: str, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[st
     return [each for each in writes if each[0] != "__start__" and not each[0].isupper()] if task == _CALLER else writes
 
 
+def needs_parent(parent: str | None, checkpoint: base.Checkpoint, new_versions: base.ChannelVersions) -> bool:
+    """Whether a checkpoint takes channels from its parent. A copied one has all, and its parent may be gone."""
+    return bool(parent) and not checkpoint["channel_versions"].keys() <= new_versions.keys()
+
+
+def deleted(thread: str) -> QuestbookError:
+    """Return the error of a run whose thread was deleted."""
+    from questbook.graphs.turn.run_guard import ThreadLostError  # loads what runs graphs
+
+    return ThreadLostError(f"Thread {thread} was deleted in the middle of a run. Nothing more of it is saved.")
+
+
 class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
     """`AsyncSqliteSaver` that writes each value once, whose ids only grow, and which can roll runs back."""
 
@@ -148,7 +160,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread.
 
         A run that has ended, and begins again at its earlier checkpoint, as after a kill -9 in LangGraph's queue, is an
-        InputError: what was played since would no longer be the thread's latest.
+        InputError: what was played since would no longer be the thread's latest. A ThreadLostError: it was deleted.
         """
         place, parent = place_of(config), base.get_checkpoint_id(config)
         notes = {name: note for name, note in base.get_checkpoint_metadata(config, metadata).items() if name != OWNER}
@@ -167,6 +179,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
                 self._refuse_repeated(database, place, str(notes.get("run_id") or ""))
             shared = tables.ids_of_values(database, place, parent)
+            if not (shared or tables.has_thread(database, place[0])) and needs_parent(parent, checkpoint, new_versions):
+                raise deleted(place[0])
             blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
             for name, value in long.items():
                 version = str(checkpoint["channel_versions"].get(name, ""))
@@ -228,9 +242,8 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
         """Delete the checkpoints that runs wrote, and the pending writes on them; `run_ids` are the server's.
 
         Without this method, LangGraph's server stops all runs as soon as one is rolled back
-        (`multitask_strategy="rollback"`). What the runs remembered stays in the store, where no remaining checkpoint
-        sees it. Where a caller logged in, runs on threads that others began are left alone: the server in memory asks
-        here before it knows that the run is not of the thread that the caller named.
+        (`multitask_strategy="rollback"`). Where a caller logged in, runs on threads that others began are left alone:
+        the server in memory asks here before it knows that the run is not of the thread that the caller named.
         """
         caller = self.caller()
 

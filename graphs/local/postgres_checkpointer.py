@@ -24,7 +24,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.local.checkpointer import config_of, is_unfinished, place_of, writes_of
+from questbook.graphs.local.checkpointer import config_of, deleted, is_unfinished, needs_parent, place_of, writes_of
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
@@ -85,10 +85,8 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         saved = await super().aget_tuple(config)
         if saved is None:
             return None
-        newest = saved.checkpoint["id"]
-        if base.get_checkpoint_id(config):
-            newest = (await self._row(SQL["NEWEST"], *place))["id"] or newest
-        keep_ids_after(newest)
+        newest = (await self._row(SQL["NEWEST"], *place))["id"] if base.get_checkpoint_id(config) else None
+        keep_ids_after(newest or saved.checkpoint["id"])
         return saved
 
     async def alist(
@@ -149,13 +147,15 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         held, saved = [self._held.pop(task) for task in [*self._held] if task[:2] == place], False
         named = "".join(f"held{number} AS ({statement}), " for number, (statement, *_) in enumerate(held))
         before = [value for _, each, _ in held for value in each]
+        before += [needs_parent(parent, checkpoint, new_versions), place[0]]
         try:  # all in one statement, so that all or nothing is saved
-            await self.rows(SQL["PUT"].format(held=named), *before, *place, *columns, *row)
-            saved = True
+            saved = bool(await self.rows(SQL["PUT"].format(held=named), *before, *place, *columns, *row))
         finally:
             for *_, is_saved in held:
                 if not is_saved.done():  # else its caller was cancelled
                     is_saved.set_result(saved)
+        if not saved:
+            raise deleted(place[0])
         self._parts = (*place, checkpoint["id"]), frozenset(listed) if MESSAGES in new_versions else known
         return config_of(place, checkpoint["id"])
 
@@ -175,7 +175,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
             async with self.lock:
                 await asyncio.sleep(0)
         is_saved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._held[task] = held = SQL["PUT_WRITES"] + does, (*task, *map(list, columns)), is_saved
+        self._held[task] = held = SQL["PUT_WRITES"] + does, (*task, *map(list, columns), place[0]), is_saved
         try:
             async with self.lock:  # LangGraph asks for the checkpoint when the one before is saved,
                 pass

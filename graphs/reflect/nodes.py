@@ -79,7 +79,7 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
 async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> tuple[ReflectState, JSON]:
     """Return the state with its timeline and turn, and the channels to write: if neither is given, the campaign's head.
 
-    An InputError says that one of them is lacking, or that the campaign was not played.
+    An InputError says that one of them is lacking, that they contradict, or that the campaign was not played.
     """
     if runtime.store is not None and state.timeline == state.taken and (state.taken or not state.turn):
         head = await head_of(runtime.store, runtime.context)
@@ -93,6 +93,8 @@ async def find_start(state: ReflectState, runtime: Runtime[ReflectContext]) -> t
         needed = " and ".join(f"`{name}`" for name in lacking)
         example = 'as the thread that it looks back on has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
         raise InputError(f"A reflection needs {needed}, {example}")
+    if (reached := state.timeline[-1][1]) != state.turn:
+        raise InputError(f"turn: got {state.turn}, and a timeline that reaches turn {reached}. Give both of one state.")
     return state, {}
 
 
