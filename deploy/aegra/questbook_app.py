@@ -57,8 +57,8 @@ def _who_logged_in() -> str | None:
 
 def _own_namespace(namespace: list[str], user: Any, **_: Any) -> list[str]:
     """Return a namespace of the user's own memories. Aegra would look below "users", where none are."""
-    if namespace[:1] != [escape_label(user.identity)]:
-        raise HTTPException(403, "These are the memories of another user.")
+    if namespace[:1] != [own := escape_label(user.identity)]:
+        raise HTTPException(403, f"These are the memories of another user. Your memories are below {own!r}.")
     return namespace
 
 
