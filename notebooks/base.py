@@ -6,7 +6,7 @@ with `<`, `>` and `&` as escapes: no value can end its section or pretend to be 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, g
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
+from questbook.notebooks.errors import DeclarationError, NotebookError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
 from questbook.notebooks.schema import by_engine, own_names, patch_schema
 from questbook.types import JSON
@@ -195,7 +195,8 @@ class Notebook(BaseModel):
             bounded: Whether the limit holds. It cannot where several writers, each within the limit, write at once.
 
         Raises:
-            PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate.
+            PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate; or
+                the page's own code, such as a validator, raised something.
             PageFullError: The page would pass its limit. A page that is over its limit already may be shortened.
         """
         name = type(self).__name__
@@ -212,10 +213,15 @@ class Notebook(BaseModel):
         patch.pop("version", None)
         try:
             merged = type(self).model_validate(merge_patch(before, add_counts(before, self.normalize(patch))))
+            change = merged.enforce(self)
+            used = len(change.page.render())
         except ValidationError as error:
             raise PatchError.from_validation(type(self), error) from error
-        change = merged.enforce(self)
-        used = len(change.page.render())
+        except NotebookError:
+            raise
+        except Exception as error:  # a turn must not end because of it; of a page with secrets it may quote one
+            said = f"{name} raised {type(error).__name__}{'' if self.SECRET else f': {error}'}."
+            raise PatchError(name, [said]) from error
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
         if bounded and used > limit and used >= len(self.render()):
             raise PageFullError(name, used, limit)
@@ -288,7 +294,10 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
 
 
 def _wrong_setting(page: type[Notebook]) -> str:
-    if not _CHANNEL.fullmatch(page.channel()):
+    for attribute, least in (("VERSION", 1), ("LIMIT", 1), ("RESERVED", 0)):
+        if type(number := getattr(page, attribute)) is not int or number < least:
+            return f".{attribute}: got {number!r}; expected a whole number from {least}."
+    if not _CHANNEL.fullmatch(str(page.channel())) or not isinstance(page.CHANNEL, str):
         return f".CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
     if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
         return f".UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand."
@@ -316,9 +325,21 @@ def _wrong_fields(page: type[Notebook]) -> str:
     fields = empty.as_json()
     if fields.keys() != {name for _, name in _names(page)}:
         return ": a page does not come back from its JSON: leave out computed and excluded fields and other aliases."
-    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING), ("WORDS", page.WORDS)):
+    for attribute in ("REQUIRED", "CHANGING", "SECRET", "WORDS"):
+        listed: Any = getattr(page, attribute)
+        fits, such_as = isinstance(listed, Collection) and not isinstance(listed, str), "('goal',)"
+        if attribute == "WORDS":
+            fits, such_as = isinstance(listed, Mapping), "{'goal': 'aim motive'}"
+            fits = fits and all(isinstance(words, str) for words in listed.values())
+        if not fits:
+            return f".{attribute}: got {listed!r:.80}; expected names of fields, such as {such_as}."
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
+    if full := [field for field in page.REQUIRED if not is_empty(fields[field])]:
+        return (
+            f".REQUIRED: {full[0]!r} is never asked for, because the empty page has {fields[full[0]]!r:.80} there "
+            "already; give it an empty default, such as `int | None = None`."
+        )
     if once == page.UPDATE and not page.REQUIRED:
         return " is filled once: name in REQUIRED the fields that the interview asks for."
     return ""
@@ -338,7 +359,7 @@ def _filled(value: Any) -> Any:
         fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
         return {name: part for name, part in fields.items() if not is_empty(part)}
     if isinstance(value, Mapping):
-        return {name: _filled(part) for name, part in value.items()}
+        return dict(zip(to_jsonable_python(dict.fromkeys(value)), map(_filled, value.values()), strict=True))
     if isinstance(value, list | tuple):
         return [_filled(part) for part in value]
     return to_jsonable_python(value)
