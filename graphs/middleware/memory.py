@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from langchain.agents.middleware import (
     AgentMiddleware,
+    AgentState,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
@@ -38,6 +39,7 @@ from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin, messages_before
 from questbook.graphs.turn.state import FactState, Memory, Notice, notice
+from questbook.graphs.turn.tool_calls import fitting, page_channels_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
@@ -122,7 +124,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             app=rules_of(facts, team, metadata),
             remember_tools=remember_tools,
         )
-        spec.check([*CHANNELS, "messages", "recalled", "refused"], model, ("user", "thread"))
+        spec.check([*CHANNELS, *AgentState.__annotations__, "recalled", "refused"], model, ("user", "thread"))
         for page in spec.interviewed.values():
             instead = "Take every_turn, every(n) or on_demand, or build the agent with build_agent."
             wrong = f"{page.__name__}.UPDATE: got once; an agent of LangChain's holds no interview."
@@ -197,16 +199,16 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Call a tool, unless the run is another user's."""
+        """Call a tool, unless the run is another user's; what it commands of a page has to fit."""
         run_sync(self._check_tool_call(request))
-        return handler(request)
+        return self._fitting(request, handler(request))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """As `wrap_tool_call`."""
         await self._check_tool_call(request)
-        return await handler(request)
+        return self._fitting(request, await handler(request))
 
     @hook_config(can_jump_to=["end"])  # an edge that reads the state: it refuses an edit that does not fit
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
@@ -325,6 +327,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._models[turn] = model
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
             del self._models[next(iter(self._models))]
+
+    def _fitting(self, request: ToolCallRequest, result: Any) -> Any:
+        is_command = isinstance(result, Command) and self._spec.pages
+        return fitting(result, page_channels_in(self._read(request.state))) if is_command else result
 
     async def _check_tool_call(self, request: ToolCallRequest) -> None:
         run = run_of(request.runtime)
