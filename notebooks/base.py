@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from questbook.notebooks.errors import DeclarationError, NotebookError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.schema import by_engine, own_names, patch_schema
+from questbook.notebooks.schema import by_engine, list_problems, own_names, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -44,10 +44,7 @@ class Update:
     turns: int = 0
 
     def due(self, turn: int, noted: int) -> bool:
-        """Return whether the model is asked after a turn, given the last turn that the page takes account of.
-
-        What failed stays due, and the rhythm stays the same.
-        """
+        """Return whether the model is asked after a turn, given the last that was noted: what failed stays due."""
         return self.turns > 0 and turn // self.turns > noted // self.turns
 
 
@@ -84,9 +81,6 @@ class Notebook(BaseModel):
 
     A subclass declares fields, each with a default (a page starts empty), and in capitals how the page is kept.
     State stores `page.as_json()`; a node receives the typed page. A page is never changed: `apply` returns a new one.
-
-    Attributes:
-        version: Schema version that wrote the page.
     """
 
     # Pydantic's own messages do not show inputs: a page may hold secrets, and messages end up in logs.
@@ -170,8 +164,7 @@ class Notebook(BaseModel):
     def load(cls, page: Any) -> Self:
         """Read a page from state: JSON, an instance, or None for an empty page.
 
-        JSON that is no such page is a PatchError, which names each wrong field; a page of a newer Questbook is a
-        VersionError.
+        JSON that is no such page is a PatchError, a page of a newer Questbook a VersionError.
         """
         if isinstance(page, cls):
             return page
@@ -180,24 +173,19 @@ class Notebook(BaseModel):
         try:
             return cls.model_validate({} if page is None else page)
         except ValidationError as error:
-            raise PatchError.from_validation(cls, error) from error
+            raise PatchError(cls.__name__, list_problems(error, cls)) from error
 
     def as_json(self) -> JSON:
         """Return the page as the plain JSON that state stores."""
         return self.model_dump(mode="json", by_alias=True)
 
     def apply(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
-        """Apply a merge patch and check the result. This page is not changed.
+        """Apply a merge patch (RFC 7396; {"$add": n} adds to a number) and check the result. This page is not changed.
 
-        Args:
-            patch: RFC 7396 merge patch over the page's JSON; {"$add": n} adds to a number.
-            by_model: Whether a model wrote it; then fields that belong to code must stay as they are, if they are sent.
-            bounded: Whether the limit holds. It cannot where several writers, each within the limit, write at once.
-
-        Raises:
-            PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate; or
-                the page's own code, such as a validator, raised something.
-            PageFullError: The page would pass its limit. A page that is over its limit already may be shortened.
+        If a model wrote it (`by_model`), fields that belong to code must stay as they are. The limit cannot hold
+        (`bounded`) where several writers, each within it, write at once. A PatchError says what does not fit, or that
+        the page's own code raised something; a PageFullError, that a page would pass its limit: one that is over it
+        already may be shortened.
         """
         name = type(self).__name__
         if isinstance(patch, type(self)):
@@ -215,13 +203,12 @@ class Notebook(BaseModel):
             merged = type(self).model_validate(merge_patch(before, add_counts(before, self.normalize(patch))))
             change = merged.enforce(self)
             used = len(change.page.render())
-        except ValidationError as error:
-            raise PatchError.from_validation(type(self), error) from error
         except NotebookError:
             raise
         except Exception as error:  # a turn must not end because of it; of a page with secrets it may quote one
-            said = f"{name} raised {type(error).__name__}{'' if self.SECRET else f': {error}'}."
-            raise PatchError(name, [said]) from error
+            raised = [f"{name} raised {type(error).__name__}{'' if self.SECRET else f': {error}'}."]
+            problems = list_problems(error, type(self)) if isinstance(error, ValidationError) else raised
+            raise PatchError(name, problems) from error
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
         if bounded and used > limit and used >= len(self.render()):
             raise PageFullError(name, used, limit)
@@ -236,10 +223,9 @@ class Notebook(BaseModel):
         return patch
 
     def enforce(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
-        """Apply the application's rules to a merged page, given the page before; clamp values, with a note on each.
+        """Apply the app's rules to a merged page, given the page before: clamp values, with a note on each.
 
-        Raises:
-            PatchError: A rule is broken, and clamping would be wrong.
+        Where clamping would be wrong, raise a PatchError.
         """
         return Change(self, [])
 
@@ -325,21 +311,17 @@ def _wrong_fields(page: type[Notebook]) -> str:
     fields = empty.as_json()
     if fields.keys() != {name for _, name in _names(page)}:
         return ": a page does not come back from its JSON: leave out computed and excluded fields and other aliases."
+    if not isinstance(page.WORDS, Mapping) or not all(isinstance(words, str) for words in page.WORDS.values()):
+        return f".WORDS: got {page.WORDS!r:.80}; expected other words by field, such as {{'goal': 'aim motive'}}."
     for attribute in ("REQUIRED", "CHANGING", "SECRET", "WORDS"):
         listed: Any = getattr(page, attribute)
-        fits, such_as = isinstance(listed, Collection) and not isinstance(listed, str), "('goal',)"
-        if attribute == "WORDS":
-            fits, such_as = isinstance(listed, Mapping), "{'goal': 'aim motive'}"
-            fits = fits and all(isinstance(words, str) for words in listed.values())
-        if not fits:
-            return f".{attribute}: got {listed!r:.80}; expected names of fields, such as {such_as}."
+        if isinstance(listed, str) or not isinstance(listed, Collection):
+            return f".{attribute}: got {listed!r:.80}; expected names of fields, such as ('goal',)."
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
     if full := [field for field in page.REQUIRED if not is_empty(fields[field])]:
-        return (
-            f".REQUIRED: {full[0]!r} is never asked for, because the empty page has {fields[full[0]]!r:.80} there "
-            "already; give it an empty default, such as `int | None = None`."
-        )
+        there = f"the empty page has {fields[full[0]]!r:.80} there already"
+        return f".REQUIRED: {full[0]!r} is never asked for: {there}; take an empty default, as in `int | None = None`."
     if once == page.UPDATE and not page.REQUIRED:
         return " is filled once: name in REQUIRED the fields that the interview asks for."
     return ""

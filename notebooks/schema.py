@@ -124,10 +124,8 @@ def _resolve(node: JSON, defs: JSON) -> JSON:
 
 
 def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """Return one sentence for each problem that pydantic has with a value of a class: path, value, what fits.
-
-    Values of a page's secret fields, and of the whole page, which has them, are left out: messages end up in logs.
-    """
+    """Return one sentence for each problem that pydantic has with a value of a class: path, value, what fits."""
+    # A page's secrets, and the whole page, which has them, are not shown: messages end up in logs.
     problems, secret = list[str](), {"", *getattr(model, "SECRET", ())}
     for problem in error.errors(include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "the whole"

@@ -233,10 +233,10 @@ class SharedLoud(Loud):
         ({"model": ""}, "model: got ''; expected a chat model, or its name"),
         ({"remember_tools": "search"}, "remember_tools: got 'search'; expected names of tools"),
         ({"remember_tools": ["dirct"]}, "remember_tools: got 'dirct'; expected names of its tools (hand_over)."),
-        ({"tools": [StructuredTool.from_function(print, return_direct=True)]}, "tools: print has return_direct, but the model replies to the person."),
+        ({"tools": [StructuredTool.from_function(print, return_direct=True)]}, "tools: print has return_direct, but"),
         ({"modes": [Mode(5)]}, "Mode 5: expected a name of letters, digits and underscores."),
-        ({"modes": [Mode("a", fills="x")]}, "Mode 'a' fills 'x': expected one of the agent's notebooks"),
-        ({"modes": [Mode("a", when=True)]}, "Mode 'a': when: got True; expected a function of the state, or None."),
+        ({"modes": [Mode("a", fills="x")]}, "Mode 'a' fills x: expected one of the agent's notebooks"),
+        ({"modes": [Mode("a", when=True)]}, "Mode 'a': when: got True; expected a function of the state."),
         ({"modes": [Mode("a", instructions=5)]}, "Mode 'a': instructions: got 5; expected a text."),
         ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
         ({"name": " "}, "name: got ' '"),
@@ -261,7 +261,7 @@ def test_a_description_that_makes_no_sense_is_refused_when_it_is_built(descripti
 @pytest.mark.parametrize("channel", [
     "messages", "mode", "begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense",
     "instructions", "summary", "memories", "missing", "due", "turns", "words", "transcript", "written", "opener",
-    "refusals", "model_copy", "unreflected", "learned_through",
+    "refusals", "unreflected", "learned_through",
 ])  # fmt: skip
 def test_a_notebook_cannot_be_called_as_something_that_every_agent_has(channel):
     page = type("OwnNotebook", (Notebook,), {"__module__": __name__, "CHANNEL": channel})

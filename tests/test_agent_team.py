@@ -158,7 +158,9 @@ async def test_inside_a_graph_that_keeps_nothing_of_it_a_machine_is_refused(how,
         with pytest.raises(DeclarationError, match=rf"{machine}.* keeps nothing .*as_node\(…\).*checkpointer=True"):
             await app.ainvoke({"messages": [HumanMessage("Hello.")]}, **options)
     for own, saver in ((True, InMemorySaver()), (False, InMemorySaver()), (None, None)):
-        await inside(built.compile(checkpointer=own), how, saver).ainvoke({"messages": [HumanMessage("Hi.")]}, **options)
+        await inside(built.compile(checkpointer=own), how, saver).ainvoke(
+            {"messages": [HumanMessage("Hi.")]}, **options
+        )
 
 
 async def test_a_node_without_a_message_to_answer_is_refused():

@@ -150,7 +150,10 @@ async def test_of_a_secret_nothing_is_in_notices_and_log_if_the_whole_page_or_it
             return self
 
     desk = Desk(PlotNotebook)
-    for patch, why in (({"doors": 3}, "the whole: more doors than"), ({"plot": "the cook"}, "PlotNotebook raised KeyE")):
+    for patch, why in (
+        ({"doors": 3}, "the whole: more doors than"),
+        ({"plot": "the cook"}, "PlotNotebook raised KeyE"),
+    ):
         assert await desk.say("Hello", update=[say("", call("PlotNotebook", **patch))] * 3) == "I see."
         assert why in desk.notices[-1]
         assert why in caplog.text
@@ -176,7 +179,9 @@ async def test_what_a_pages_own_code_raises_does_not_end_the_turn_and_is_told():
     desk = Desk(AgeNotebook)
     good = call("AgeNotebook", ages={"calm": 3}, born={"2026-05-01": "Ann"})
     await desk.say("Hello", update=[say("", good, call("AgeNotebook", size="odd")), say("no change")])
-    assert "AgeNotebook was left as it is. AgeNotebook raised KeyError: 'odd'." in desk.model.asked("update")[1][-1].text
+    assert (
+        "AgeNotebook was left as it is. AgeNotebook raised KeyError: 'odd'." in desk.model.asked("update")[1][-1].text
+    )
     await desk.say("Again")
     assert 'ages: {"calm": 3}\nborn: {"2026-05-01": "Ann"}' in desk.prompts("reply")[-1]
     assert desk.notices == []

@@ -114,7 +114,10 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"REQUIRED": ("surname",)}, ".REQUIRED: there is no field 'surname'; there are version, name"),
         ({"CHANGING": ("moods",)}, ".CHANGING: there is no field 'moods'"),
         ({"WORDS": {"moods": "temper"}}, ".WORDS: there is no field 'moods'"),
-        ({"WORDS": {"name": ["who"]}}, ".WORDS: got {'name': ['who']}; expected names of fields, such as {'goal': 'aim"),
+        (
+            {"WORDS": {"name": ["who"]}},
+            ".WORDS: got {'name': ['who']}; expected other words by field, such as {'goal':",
+        ),
         ({"SECRET": frozenset({"names"})}, ".SECRET: there is no field 'names'; there are version, name"),
         (
             {"SECRET": ("plan",), "__annotations__": {"plan": str, "name": str}, "plan": Field("", alias="plot")},
@@ -124,7 +127,7 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"REQUIRED": 5}, ".REQUIRED: got 5; expected names of fields"),
         (
             {"REQUIRED": ("age",), "__annotations__": {"age": int, "name": str}, "age": 0},
-            ".REQUIRED: 'age' is never asked for, because the empty page has 0 there already; give it an empty default",
+            ".REQUIRED: 'age' is never asked for: the empty page has 0 there already; take an empty default, as in",
         ),
         ({"CHANNEL": 5}, ".CHANNEL: got 5; expected small letters"),
         ({"LIMIT": "100"}, ".LIMIT: got '100'; expected a whole number from 1."),

@@ -105,12 +105,12 @@ class AgentSpec(Spec):
     def _check_mode(self, mode: Mode, earlier: Sequence[Mode], later: Sequence[Mode]) -> None:
         expect(isinstance(mode.instructions, str), f"Mode {mode.name!r}: instructions", mode.instructions, "a text")
         is_function = mode.when is None or callable(mode.when)
-        expect(is_function, f"Mode {mode.name!r}: when", mode.when, "a function of the state, or None")
+        expect(is_function, f"Mode {mode.name!r}: when", mode.when, "a function of the state")
         if mode.fills is not None and mode.fills not in self.interviewed.values():
             known = ", ".join(page.__name__ for page in self.interviewed.values()) or "none"
             expected = f"expected one of the agent's notebooks whose UPDATE is once ({known})."
-            fills = getattr(mode.fills, "__name__", repr(mode.fills))
-            raise DeclarationError(f"Mode {mode.name!r} fills {fills:.80}: {expected}")
+            fills = getattr(mode.fills, "__name__", mode.fills)
+            raise DeclarationError(f"Mode {mode.name!r} fills {fills}: {expected}")
         if mode.fills is not None and mode.fills in [other.fills for other in earlier]:
             raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
         if mode.fills is not None and mode.when is not None:

@@ -5,6 +5,7 @@ Its steps are those of `questbook.graphs.turn`, which it gives the agent's state
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain.agents.middleware import (
@@ -61,6 +62,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         agent = create_agent(model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…)
 
+    A DeclarationError refuses an argument that makes no sense.
+
     Args:
         user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`); None:
             who logged in to LangGraph Server, or `user` of the context or of `configurable`. A run for which these
@@ -85,9 +88,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
             function of the run that says whether its user may; None: nobody. It is still the memory of the user with
             whom the thread began: all other runs of others are refused with an InputError.
-
-    Raises:
-        DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     def __init__(
@@ -328,9 +328,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
             del self._models[next(iter(self._models))]
 
-    def _fitting(self, request: ToolCallRequest, result: Any) -> Any:
-        is_command = isinstance(result, Command) and self._spec.pages
-        return fitting(result, page_channels_in(self._read(request.state))) if is_command else result
+    def _fitting(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        if not isinstance(result, Command) or not isinstance(result.update, dict) or result.graph is not None:
+            return result
+        return replace(result, update=fitting(result.update, page_channels_in(self._read(request.state))))
 
     async def _check_tool_call(self, request: ToolCallRequest) -> None:
         run = run_of(request.runtime)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
@@ -104,7 +104,7 @@ class Spec:
         are_classes = isinstance(self.shared, tuple) and all(isinstance(page, type) for page in self.shared)
         expect(are_classes, "shared", self.shared, "a list of the notebooks, or nothing")
         for channel, page in self.pages.items():
-            if channel in {*taken, *NODES, *SECTIONS, *_attributes()}:
+            if channel in {*taken, *NODES, *SECTIONS, *_ATTRIBUTES}:
                 clash = f"every agent has something called {channel!r} already. Set its CHANNEL to another name."
                 raise DeclarationError(f"{page.__name__}: {clash}")
         if strange := [page.__name__ for page in self.shared if page not in self.notebooks]:
@@ -205,11 +205,8 @@ class PageState(TurnState):
         return min((self.noted.get(channel, 0) for channel in self.SPEC.kept), default=self.turn)
 
 
-@cache
-def _attributes() -> set[str]:
-    """Return what every agent's state has beside its channels; pydantic's `copy`, `json` and so on may be channels."""
-    own = {*dir(PageState), *dir(FactState), *FactState.model_fields}
-    return own - {name for name in dir(BaseModel) if not name.startswith("model_")}
+# What every agent's state has, beside pydantic's own `json` and so on, which may be channels.
+_ATTRIBUTES = {*dir(PageState), *dir(FactState), *FactState.model_fields} - {*dir(BaseModel)}
 
 
 def page_channels(spec: Spec, kind: Any = None) -> dict[str, Any]:

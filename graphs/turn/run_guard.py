@@ -83,11 +83,11 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one."""
         where, is_said = ensure_config(config).get("configurable") or {}, isinstance(self.checkpointer, bool)
         if READ in where and where.get(CHECKPOINTER) and not is_said and self.builder.input_schema is TurnInput:
-            raise DeclarationError(
-                f"{self.builder.state_schema.MACHINE!r} runs inside another graph, which keeps nothing of it from turn "
-                "to turn. Make it a node by as_node(…), so that it goes back with that graph, or compile it with "
-                "checkpointer=True; with checkpointer=False each call is a conversation of its own."
+            wrong = (
+                f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it for later."
             )
+            remedy = "Make it a node by as_node(…), which goes back with that graph, or compile(checkpointer=True) it;"
+            raise DeclarationError(f"{wrong} {remedy} with checkpointer=False each call is a new conversation.")
 
 
 class _Turn:

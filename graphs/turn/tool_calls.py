@@ -124,7 +124,7 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         if stored is not None and stored is not page:
             stored.apply(edited.patch_from(stored))
     except NotebookError as error:
-        edited, notes, problems = page, [], [*problems, *_reasons(error)]
+        edited, notes, problems = page, [], [*problems, *getattr(error, "problems", [str(error)])]
     if not problems:
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
@@ -132,40 +132,34 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
     return PageEdit(edited, result, notes, " ".join([kept, *_public(type(page), problems)]))
 
 
-def _reasons(error: ValueError) -> list[str]:
-    return error.problems if isinstance(error, PatchError) else [str(error)]
-
-
 def _public(page: type[Notebook], problems: Sequence[str]) -> list[str]:
     public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
     return [*public, *(["A secret did not fit."] if len(public) < len(problems) else [])]
 
 
-def fitting(result: Any, pages: Mapping[str, Checked]) -> Any:
-    """Return what an application's tool returns; of a command without what does not fit a page: its answer says why.
+def fitting(update: JSON, pages: Mapping[str, Checked]) -> JSON:
+    """Return what an application's tool writes without what does not fit a page: its answer then says why.
 
-    A write that is saved and does not fit would end the run. `pages` are copies of the channels (`page_channels_in`).
+    Once it is saved, such a write would end the run. `pages` are those of `page_channels_in`.
     """
-    if not isinstance(result, Command) or not isinstance(result.update, dict) or result.graph is not None:
-        return result
-    update, problems = dict(result.update), list[str]()
+    fits, problems = dict(update), list[str]()
     for name in [name for name in pages if name in update]:
+        page = pages[name].typ
         try:
             pages[name].update([update[name]])
         except ValueError as error:
-            del update[name]
-            problems += [f"{pages[name].typ.__name__} was left as it is.", *_public(pages[name].typ, _reasons(error))]
-    said = {"content": " ".join(problems), "status": "error"}
-    messages = convert_to_messages(update.get("messages", []))
+            del fits[name]
+            problems.append(str(PatchError(page.__name__, _public(page, getattr(error, "problems", [str(error)])))))
+    said, messages = {"content": " ".join(problems), "status": "error"}, convert_to_messages(update.get("messages", []))
     answers = [each.model_copy(update=said) if isinstance(each, ToolMessage) else each for each in messages]
-    return replace(result, update={**update, "messages": answers}) if problems else result
+    return {**fits, "messages": answers} if problems else update
 
 
 def page_channels_in(state: TurnState) -> dict[str, Checked]:
     """Return copies of the channels of a state's pages: a ValueError refuses what does not fit."""
-    marks = {name: type(state).model_fields[name].metadata for name in state.PAGES}
-    channels = {name: next(mark for mark in marks[name] if isinstance(mark, Checked)) for name in marks}
-    return {name: each.from_checkpoint(getattr(state, name).as_json()).copy() for name, each in channels.items()}
+    fields = type(state).model_fields
+    kinds = {name: mark for name in state.PAGES for mark in fields[name].metadata if isinstance(mark, Checked)}
+    return {name: kind.from_checkpoint(getattr(state, name).as_json()).copy() for name, kind in kinds.items()}
 
 
 def edit_pages(
@@ -303,8 +297,8 @@ def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]
     for each in tools if many else [tools]:
         if not many or not (isinstance(each, BaseTool) or (callable(each) and not isinstance(each, type))):
             raise DeclarationError(f"tools: got {each!r:.80}; expected a list of tools or functions, such as [search].")
-        if getattr(each, "return_direct", False):
-            raise DeclarationError(f"tools: {each.name} has return_direct, but the model replies to the person. Leave it.")
+        if isinstance(each, BaseTool) and each.return_direct:
+            raise DeclarationError(f"tools: {each.name} has return_direct, but here the model replies. Leave it out.")
     return [each if isinstance(each, BaseTool) else tool(each) for each in tools]
 
 
@@ -330,9 +324,10 @@ async def _run_tools(
     output: Any = await node.ainvoke(tool_calls)
     answers, commands, pages = dict[str, ToolMessage](), list[Command[Any]](), page_channels_in(state)
     for part in output if isinstance(output, list) else [output]:
-        command = fitting(part, pages) if isinstance(part, Command) else None
+        command = part if isinstance(part, Command) else None
         update = part if command is None else command.update
         if isinstance(update, dict) and (command is None or command.graph is None):
+            update = fitting(update, pages)
             messages = convert_to_messages(update.get("messages", []))
             answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
             others = [message for message in messages if not isinstance(message, ToolMessage)]
