@@ -6,7 +6,7 @@ with `<`, `>` and `&` as escapes: no value can end its section or pretend to be 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, g
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
+from questbook.notebooks.errors import DeclarationError, NotebookError, PageFullError, PatchError, VersionError
 from questbook.notebooks.patch import MAX_DEPTH, add_counts, diff_counts, is_deeper, merge_patch
-from questbook.notebooks.schema import by_engine, own_names, patch_schema
+from questbook.notebooks.schema import by_engine, list_problems, own_names, patch_schema
 from questbook.types import JSON
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -44,10 +44,7 @@ class Update:
     turns: int = 0
 
     def due(self, turn: int, noted: int) -> bool:
-        """Return whether the model is asked after a turn, given the last turn that the page takes account of.
-
-        What failed stays due, and the rhythm stays the same.
-        """
+        """Return whether the model is asked after a turn, given the last that was noted: what failed stays due."""
         return self.turns > 0 and turn // self.turns > noted // self.turns
 
 
@@ -84,9 +81,6 @@ class Notebook(BaseModel):
 
     A subclass declares fields, each with a default (a page starts empty), and in capitals how the page is kept.
     State stores `page.as_json()`; a node receives the typed page. A page is never changed: `apply` returns a new one.
-
-    Attributes:
-        version: Schema version that wrote the page.
     """
 
     # Pydantic's own messages do not show inputs: a page may hold secrets, and messages end up in logs.
@@ -170,8 +164,7 @@ class Notebook(BaseModel):
     def load(cls, page: Any) -> Self:
         """Read a page from state: JSON, an instance, or None for an empty page.
 
-        JSON that is no such page is a PatchError, which names each wrong field; a page of a newer Questbook is a
-        VersionError.
+        JSON that is no such page is a PatchError, a page of a newer Questbook a VersionError.
         """
         if isinstance(page, cls):
             return page
@@ -180,23 +173,19 @@ class Notebook(BaseModel):
         try:
             return cls.model_validate({} if page is None else page)
         except ValidationError as error:
-            raise PatchError.from_validation(cls, error) from error
+            raise PatchError(cls.__name__, list_problems(error, cls)) from error
 
     def as_json(self) -> JSON:
         """Return the page as the plain JSON that state stores."""
         return self.model_dump(mode="json", by_alias=True)
 
     def apply(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
-        """Apply a merge patch and check the result. This page is not changed.
+        """Apply a merge patch (RFC 7396; {"$add": n} adds to a number) and check the result. This page is not changed.
 
-        Args:
-            patch: RFC 7396 merge patch over the page's JSON; {"$add": n} adds to a number.
-            by_model: Whether a model wrote it; then fields that belong to code must stay as they are, if they are sent.
-            bounded: Whether the limit holds. It cannot where several writers, each within the limit, write at once.
-
-        Raises:
-            PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate.
-            PageFullError: The page would pass its limit. A page that is over its limit already may be shortened.
+        If a model wrote it (`by_model`), fields that belong to code must stay as they are. The limit cannot hold
+        (`bounded`) where several writers, each within it, write at once. A PatchError says what does not fit, or that
+        the page's own code raised something; a PageFullError, that a page would pass its limit: one that is over it
+        already may be shortened.
         """
         name = type(self).__name__
         if isinstance(patch, type(self)):
@@ -212,10 +201,14 @@ class Notebook(BaseModel):
         patch.pop("version", None)
         try:
             merged = type(self).model_validate(merge_patch(before, add_counts(before, self.normalize(patch))))
-        except ValidationError as error:
-            raise PatchError.from_validation(type(self), error) from error
-        change = merged.enforce(self)
-        used = len(change.page.render())
+            change = merged.enforce(self)
+            used = len(change.page.render())
+        except NotebookError:
+            raise
+        except Exception as error:  # a turn must not end because of it; of a page with secrets it may quote one
+            raised = [f"{name} raised {type(error).__name__}{'' if self.SECRET else f': {error}'}."]
+            problems = list_problems(error, type(self)) if isinstance(error, ValidationError) else raised
+            raise PatchError(name, problems) from error
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
         if bounded and used > limit and used >= len(self.render()):
             raise PageFullError(name, used, limit)
@@ -230,10 +223,9 @@ class Notebook(BaseModel):
         return patch
 
     def enforce(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
-        """Apply the application's rules to a merged page, given the page before; clamp values, with a note on each.
+        """Apply the app's rules to a merged page, given the page before: clamp values, with a note on each.
 
-        Raises:
-            PatchError: A rule is broken, and clamping would be wrong.
+        Where clamping would be wrong, raise a PatchError.
         """
         return Change(self, [])
 
@@ -288,7 +280,10 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
 
 
 def _wrong_setting(page: type[Notebook]) -> str:
-    if not _CHANNEL.fullmatch(page.channel()):
+    for attribute, least in (("VERSION", 1), ("LIMIT", 1), ("RESERVED", 0)):
+        if type(number := getattr(page, attribute)) is not int or number < least:
+            return f".{attribute}: got {number!r}; expected a whole number from {least}."
+    if not _CHANNEL.fullmatch(str(page.channel())) or not isinstance(page.CHANNEL, str):
         return f".CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
     if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
         return f".UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand."
@@ -316,9 +311,17 @@ def _wrong_fields(page: type[Notebook]) -> str:
     fields = empty.as_json()
     if fields.keys() != {name for _, name in _names(page)}:
         return ": a page does not come back from its JSON: leave out computed and excluded fields and other aliases."
-    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING), ("WORDS", page.WORDS)):
+    if not isinstance(page.WORDS, Mapping) or not all(isinstance(words, str) for words in page.WORDS.values()):
+        return f".WORDS: got {page.WORDS!r:.80}; expected other words by field, such as {{'goal': 'aim motive'}}."
+    for attribute in ("REQUIRED", "CHANGING", "SECRET", "WORDS"):
+        listed: Any = getattr(page, attribute)
+        if isinstance(listed, str) or not isinstance(listed, Collection):
+            return f".{attribute}: got {listed!r:.80}; expected names of fields, such as ('goal',)."
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
+    if full := [field for field in page.REQUIRED if not is_empty(fields[field])]:
+        there = f"the empty page has {fields[full[0]]!r:.80} there already"
+        return f".REQUIRED: {full[0]!r} is never asked for: {there}; take an empty default, as in `int | None = None`."
     if once == page.UPDATE and not page.REQUIRED:
         return " is filled once: name in REQUIRED the fields that the interview asks for."
     return ""
@@ -338,7 +341,7 @@ def _filled(value: Any) -> Any:
         fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
         return {name: part for name, part in fields.items() if not is_empty(part)}
     if isinstance(value, Mapping):
-        return {name: _filled(part) for name, part in value.items()}
+        return dict(zip(to_jsonable_python(dict.fromkeys(value)), map(_filled, value.values()), strict=True))
     if isinstance(value, list | tuple):
         return [_filled(part) for part in value]
     return to_jsonable_python(value)

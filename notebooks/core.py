@@ -110,8 +110,7 @@ class CoreNotebook(Notebook):
     def of(cls, sections: Mapping[str, Any]) -> Self:
         """Make a page of sections in this order, by label: each a `Section`, its fields, or its value, a text or texts.
 
-        Raises:
-            PatchError: A label or a field is not allowed.
+        A PatchError refuses a label or a field.
         """
         fields = {label: {"value": s} if isinstance(s, str | list) else s for label, s in sections.items()}
         return cls.load({"sections": fields, "order": list(fields)})

@@ -109,13 +109,9 @@ def core_tool(function: Callable[..., str]) -> CoreTool:
                 raise EditError(f"item: {item!r} is not in the section.")
             return value.replace(item, f"[done] {item}")
 
-    Args:
-        function: Takes the section's text (of a list, an item a line) as `value`, and the tool's arguments by name,
-            with types; returns the new text. What it raises as an EditError is for the model. Its name is the tool's,
-            its docstring the description.
-
-    Raises:
-        DeclarationError: It takes no `value` first, an argument has no type, or it has no docstring.
+    It takes the section's text (of a list, an item a line) as `value`, and the tool's arguments by name, with types,
+    and returns the new text. What it raises as an EditError is for the model. Its name is the tool's, its docstring the
+    description; without `value`, types or a docstring it is refused by a DeclarationError.
     """
     name, hints = function.__name__, get_type_hints(function, include_extras=True)
     parameters = list(signature(function).parameters.values())

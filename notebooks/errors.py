@@ -1,11 +1,8 @@
 """The errors of pages, each a `NotebookError`."""
 
 from collections.abc import Sequence
-from typing import Self
 
-from pydantic import BaseModel, ValidationError
-
-from questbook.notebooks.schema import list_problems, shorten
+from questbook.notebooks.schema import shorten
 
 
 class NotebookError(ValueError):
@@ -17,22 +14,12 @@ class DeclarationError(NotebookError):
 
 
 class PatchError(NotebookError):
-    """A patch does not fit its page, which is not changed.
-
-    Attributes:
-        page: Name of the notebook.
-        problems: One sentence for each wrong field: its path, the value, what was expected.
-    """
+    """A patch does not fit its `page`, which is not changed; of each wrong field `problems` has a sentence."""
 
     def __init__(self, page: str, problems: Sequence[str]) -> None:
         self.page = page
         self.problems = list(problems)
         super().__init__(f"{page} was left as it is. " + " ".join(shorten(self.problems)))
-
-    @classmethod
-    def from_validation(cls, page: type[BaseModel], error: ValidationError) -> Self:
-        """Make the error from pydantic's, one sentence per field."""
-        return cls(page.__name__, list_problems(error, page))
 
 
 class PageFullError(NotebookError):

@@ -125,7 +125,8 @@ def _resolve(node: JSON, defs: JSON) -> JSON:
 
 def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
     """Return one sentence for each problem that pydantic has with a value of a class: path, value, what fits."""
-    problems = []
+    # A page's secrets, and the whole page, which has them, are not shown: messages end up in logs.
+    problems, secret = list[str](), {"", *getattr(model, "SECRET", ())}
     for problem in error.errors(include_url=False):
         path = ".".join(str(part) for part in problem["loc"]) or "the whole"
         if problem["type"] == "extra_forbidden":
@@ -137,6 +138,8 @@ def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
             problems.append(f"{path}: there is no such field; {fits}")
         elif problem["type"] == "missing":
             problems.append(f"{path}: it is missing.")
+        elif str((*problem["loc"], "")[0]) in secret:
+            problems.append(f"{path}: {expected(problem)}.")
         else:
             sent = repr(problem["input"])
             sent = sent if len(sent) <= 80 else f"{sent[:77]}..."

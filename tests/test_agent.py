@@ -7,6 +7,7 @@ import pytest
 from desk import KNOWN, AgentModel, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from scripted import call, say, words_of
@@ -231,6 +232,12 @@ class SharedLoud(Loud):
         ({"shared": "x"}, "shared: got 'x'; expected a list of the notebooks"),
         ({"model": ""}, "model: got ''; expected a chat model, or its name"),
         ({"remember_tools": "search"}, "remember_tools: got 'search'; expected names of tools"),
+        ({"remember_tools": ["dirct"]}, "remember_tools: got 'dirct'; expected names of its tools (hand_over)."),
+        ({"tools": [StructuredTool.from_function(print, return_direct=True)]}, "tools: print has return_direct, but"),
+        ({"modes": [Mode(5)]}, "Mode 5: expected a name of letters, digits and underscores."),
+        ({"modes": [Mode("a", fills="x")]}, "Mode 'a' fills x: expected one of the agent's notebooks"),
+        ({"modes": [Mode("a", when=True)]}, "Mode 'a': when: got True; expected a function of the state."),
+        ({"modes": [Mode("a", instructions=5)]}, "Mode 'a': instructions: got 5; expected a text."),
         ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
         ({"name": " "}, "name: got ' '"),
         ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
@@ -253,7 +260,8 @@ def test_a_description_that_makes_no_sense_is_refused_when_it_is_built(descripti
 
 @pytest.mark.parametrize("channel", [
     "messages", "mode", "begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense",
-    "instructions", "summary", "memories", "missing", "due", "turns",
+    "instructions", "summary", "memories", "missing", "due", "turns", "words", "transcript", "written", "opener",
+    "refusals", "unreflected", "learned_through",
 ])  # fmt: skip
 def test_a_notebook_cannot_be_called_as_something_that_every_agent_has(channel):
     page = type("OwnNotebook", (Notebook,), {"__module__": __name__, "CHANNEL": channel})
@@ -350,11 +358,11 @@ def test_an_agents_settings_have_its_name_its_model_and_what_it_says_of_facts():
 def test_the_state_of_an_agent_says_what_it_is_and_puts_back_what_lies_ahead():
     builder = build_agent(
         [CustomerNotebook, TicketNotebook, CallbackNotebook], name="desk", buffer=LastTurns(3), scope="thread",
-        remember_tools=["look_up"], facts=True,
+        tools=[StructuredTool.from_function(print)], remember_tools=["print"], facts=True,
     )  # fmt: skip
     state = builder.state_schema
     said = state.MACHINE, state.SCOPE, state.BUFFER, state.INTERVIEW, state.REMEMBERED_TOOLS
-    assert said == ("agent:desk", "thread", LastTurns(3), {"CustomerNotebook"}, {"look_up"})
+    assert said == ("agent:desk", "thread", LastTurns(3), {"CustomerNotebook"}, {"print"})
     at_three = {"turn": 3, "timeline": [["a", 3]]}
     ahead = state.model_validate(at_three | {"noted": {"ticket": 9}, "remembered_through": 9})
     assert (ahead.noted, ahead.remembered_through) == ({"ticket": 3}, 3)

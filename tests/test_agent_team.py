@@ -6,9 +6,11 @@ from typing import Annotated
 import pytest
 from desk import AgentModel, CallbackNotebook, CustomerNotebook, TicketNotebook
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send
 from scripted import call, say, sections_of, words_of
 from strict import STRICT, check_plain
@@ -130,6 +132,35 @@ async def test_a_parent_without_seats_and_an_agent_with_a_checkpointer_are_refus
         DeclarationError, match=r"'agent:sales' has a checkpointer of its own.*Compile it without a checkpointer"
     ):
         as_node(agent.compile(checkpointer=True))
+
+
+def inside(graph, how, checkpointer):
+    """A graph whose node is another one, or calls it, or calls it in a tool."""
+
+    def ask() -> str:
+        return graph.invoke({"messages": [HumanMessage("My lamp is red.")]})["messages"][-1].text
+
+    def node(state: MessagesState) -> MessagesState:
+        said = tool("ask", description="Ask.")(ask).invoke({}) if how == "tool" else ask()
+        return {"messages": [AIMessage(said)]}
+
+    builder = StateGraph(MessagesState).add_node("desk", graph if how == "node" else node).add_edge(START, "desk")
+    return builder.compile(checkpointer=checkpointer, store=InMemoryStore())
+
+
+@pytest.mark.parametrize("how", ["node", "call", "tool"])
+@pytest.mark.parametrize("machine", ["agent", "dungeon_master"])
+async def test_inside_a_graph_that_keeps_nothing_of_it_a_machine_is_refused(how, machine):
+    built = build_agent([], model=AgentModel()) if machine == "agent" else build_dungeon_master()
+    options = {"config": {"configurable": {"thread_id": "1", "user": "ann", "model": "offline"}}}
+    for saver in (None, InMemorySaver()):
+        app = inside(built.compile(checkpointer=saver), how, InMemorySaver())
+        with pytest.raises(DeclarationError, match=rf"{machine}.* keeps nothing .*as_node\(…\).*checkpointer=True"):
+            await app.ainvoke({"messages": [HumanMessage("Hello.")]}, **options)
+    for own, saver in ((True, InMemorySaver()), (False, InMemorySaver()), (None, None)):
+        await inside(built.compile(checkpointer=own), how, saver).ainvoke(
+            {"messages": [HumanMessage("Hi.")]}, **options
+        )
 
 
 async def test_a_node_without_a_message_to_answer_is_refused():

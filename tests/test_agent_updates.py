@@ -1,13 +1,24 @@
 """How the pages of an agent are written (once, every turn, every n turns, on demand), and the application's tools."""
 
+from datetime import date
+from enum import Enum
+from typing import Any, Self
+
+import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
+from pydantic import field_validator, model_validator
 from scripted import call, say, sections_of
 
+from questbook import Notebook, PatchError
 from questbook.memory.buffer.policies import LastTurns
 from questbook.memory.timeline.namespaces import campaign_namespace
+
+
+class Mood(Enum):
+    CALM = "calm"
 
 
 async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():
@@ -118,6 +129,64 @@ async def test_a_patch_that_does_not_fit_three_times_keeps_the_page_and_the_next
     assert desk.values["ticket"]["problem"] == "leaks"
 
 
+async def test_of_a_secret_nothing_is_in_notices_and_log_if_the_whole_page_or_its_own_code_refuses(caplog):
+    class PlotNotebook(Notebook):
+        """The plot."""
+
+        SECRET = frozenset({"plot"})
+        plot: str = "the butler"
+        doors: int = 0
+        most: int = 0
+
+        @field_validator("plot")
+        @classmethod
+        def _known(cls, plot: str) -> str:
+            return {"the butler": plot}[plot]
+
+        @model_validator(mode="after")
+        def _counted(self) -> Self:
+            if self.doors > self.most:
+                raise ValueError("more doors than there are")
+            return self
+
+    desk = Desk(PlotNotebook)
+    for patch, why in (
+        ({"doors": 3}, "the whole: more doors than"),
+        ({"plot": "the cook"}, "PlotNotebook raised KeyE"),
+    ):
+        assert await desk.say("Hello", update=[say("", call("PlotNotebook", **patch))] * 3) == "I see."
+        assert why in desk.notices[-1]
+        assert why in caplog.text
+    with pytest.raises(PatchError, match="plot: expected text"):
+        desk.app.update_state(desk.config, {"plot": {"plot": ["the cook"]}})
+    assert "the butler" not in str(desk.values["notices"]) + caplog.text
+    assert "the cook" not in str(desk.values["notices"]) + caplog.text
+
+
+async def test_what_a_pages_own_code_raises_does_not_end_the_turn_and_is_told():
+    class AgeNotebook(Notebook):
+        """How old."""
+
+        ages: dict[Mood, int] = {}
+        born: dict[date, str] = {}
+        size: str = ""
+
+        @field_validator("size")
+        @classmethod
+        def _known(cls, size: str) -> str:
+            return {"": "", "big": "L"}[size]
+
+    desk = Desk(AgeNotebook)
+    good = call("AgeNotebook", ages={"calm": 3}, born={"2026-05-01": "Ann"})
+    await desk.say("Hello", update=[say("", good, call("AgeNotebook", size="odd")), say("no change")])
+    assert (
+        "AgeNotebook was left as it is. AgeNotebook raised KeyError: 'odd'." in desk.model.asked("update")[1][-1].text
+    )
+    await desk.say("Again")
+    assert 'ages: {"calm": 3}\nborn: {"2026-05-01": "Ann"}' in desk.prompts("reply")[-1]
+    assert desk.notices == []
+
+
 async def test_what_never_fits_does_not_keep_later_turns_from_being_noted():
     desk = Desk(TicketNotebook)
     for number in range(12):
@@ -184,6 +253,30 @@ async def test_a_tool_of_the_application_may_patch_a_page_and_read_the_state():
     assert desk.values["callback"] == {"version": 1, "day": "Monday", "calls": 5}
     kinds = [m.type for m in desk.model.asked("reply")[-1]]
     assert kinds == ["system", "human", "ai", "tool", "tool"]
+
+
+async def test_a_tools_patch_that_does_not_fit_is_left_out_and_its_answer_says_why_also_of_a_second_one():
+    class PlotNotebook(Notebook):
+        """What nobody may know."""
+
+        SECRET = frozenset({"plot"})
+        plot: dict[str, int] = {}
+
+    def write(runtime: ToolRuntime, problem: str, plot: Any) -> Command:
+        """Note the problem."""
+        answer = ToolMessage("noted", tool_call_id=runtime.tool_call_id)
+        return Command(update={"ticket": {"problem": problem}, "plot": {"plot": plot}, "messages": [answer]})
+
+    desk = Desk(TicketNotebook, PlotNotebook, tools=[write])
+    calls = [call("write", problem="x" * size, plot=plot) for size, plot in ((150, {}), (400, {}), (9, {"Zed": "ab"}))]
+    assert await desk.say("It leaks", reply=[say("", *calls), say("Sorry.")]) == "Sorry."
+    assert (desk.values["ticket"]["problem"], desk.values["plot"]["plot"]) == ("x" * 9, {})
+    texts = [message.text for message in desk.values["messages"] if message.type == "tool"]
+    assert texts[0] == "noted"
+    assert texts[1].startswith("TicketNotebook was left as it is. TicketNotebook would render to 4")
+    assert texts[2] == "PlotNotebook was left as it is. A secret did not fit."
+    assert [text.partition(".")[0] for text in desk.notices] == ["write failed"] * 2
+    assert not {"Zed", "ab"} & set(str(desk.values["notices"]).split("'"))
 
 
 async def test_the_state_in_a_tool_is_that_of_the_checkpoint_with_every_page_as_json():

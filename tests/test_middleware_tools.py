@@ -8,11 +8,13 @@ from answering import THREAD, Talk, written
 from desk import of_scope
 from faulty_stores import Refusing
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, RemoveMessage
+from langchain.tools import ToolRuntime, tool
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
 from scripted import call, say
 
 from questbook import FactNotes, Notebook, Recall, RunningSummary, TimelineMemoryMiddleware, every_turn, on_demand, once
@@ -281,8 +283,24 @@ def test_notebooks_and_facts_that_make_no_sense_are_refused():
             TimelineMemoryMiddleware(user="ann", facts=facts)
     with pytest.raises(DeclarationError, match="expected a list of classes"):
         TimelineMemoryMiddleware(user="ann", notebooks=Form)
-    with pytest.raises(DeclarationError, match="timeline"):
-        TimelineMemoryMiddleware(user="ann", notebooks=[type("Timeline", (Profile,), {"CHANNEL": "timeline"})])
+    for name in ("timeline", "words", "structured_response", "jump_to", "messages"):
+        with pytest.raises(DeclarationError, match=f"something called '{name}' already"):
+            TimelineMemoryMiddleware(user="ann", notebooks=[type("Own", (Profile,), {"CHANNEL": name})])
+
+
+async def test_an_own_tools_patch_that_does_not_fit_a_page_is_left_out_and_its_answer_says_why():
+    @tool
+    def rename(runtime: ToolRuntime, title: str) -> Command:
+        """Give the ticket another title."""
+        return Command(update={"ticket": {"title": title}, "messages": [ToolMessage("done", tool_call_id="1")]})
+
+    talk = Talk(own_tools=[rename], notebooks=[Ticket])
+    wrong, right = (say("", call("rename", title=title) | {"id": "1"}) for title in ("x" * 5000, "Printer"))
+    said = await talk.say("My printer burns.", None, wrong, right, "Oh.", "no change")
+    assert (talk.values["ticket"]["title"], said["messages"][-1].text) == ("Printer", "Oh.")
+    failed, done = [message for message in said["messages"] if message.type == "tool"]
+    assert (failed.status, done.text) == ("error", "done")
+    assert failed.text.startswith("Ticket was left as it is. Ticket would render to 50")
 
 
 async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_the_one_that_wrote_it():

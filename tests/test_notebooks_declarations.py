@@ -115,6 +115,25 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"CHANGING": ("moods",)}, ".CHANGING: there is no field 'moods'"),
         ({"WORDS": {"moods": "temper"}}, ".WORDS: there is no field 'moods'"),
         (
+            {"WORDS": {"name": ["who"]}},
+            ".WORDS: got {'name': ['who']}; expected other words by field, such as {'goal':",
+        ),
+        ({"SECRET": frozenset({"names"})}, ".SECRET: there is no field 'names'; there are version, name"),
+        (
+            {"SECRET": ("plan",), "__annotations__": {"plan": str, "name": str}, "plan": Field("", alias="plot")},
+            ".SECRET: there is no field 'plan'; there are version, plot, name",
+        ),
+        ({"SECRET": "name"}, ".SECRET: got 'name'; expected names of fields, such as ('goal',)"),
+        ({"REQUIRED": 5}, ".REQUIRED: got 5; expected names of fields"),
+        (
+            {"REQUIRED": ("age",), "__annotations__": {"age": int, "name": str}, "age": 0},
+            ".REQUIRED: 'age' is never asked for: the empty page has 0 there already; take an empty default, as in",
+        ),
+        ({"CHANNEL": 5}, ".CHANNEL: got 5; expected small letters"),
+        ({"LIMIT": "100"}, ".LIMIT: got '100'; expected a whole number from 1."),
+        ({"VERSION": 0}, ".VERSION: got 0; expected a whole number from 1."),
+        ({"VERSION": "2"}, ".VERSION: got '2'; expected a whole number from 1."),
+        (
             {"__annotations__": {"name": str, "render": str}, "render": ""},
             ".render: every page has something of this name already",
         ),

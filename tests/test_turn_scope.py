@@ -119,7 +119,7 @@ async def test_an_empty_identity_is_no_log_in(app):
 
 
 async def test_a_graph_inside_another_has_the_same_user(nobody):
-    inner = build_companion().compile()
+    inner = build_companion().compile(checkpointer=True)
 
     async def talk(state: MessagesState) -> MessagesState:
         values = await inner.ainvoke({"messages": state["messages"][-1:]})

@@ -150,9 +150,9 @@ def test_messages_without_some_calls_have_no_results_of_these_and_none_that_says
     ({"lives": "all"}, {}, "error", "Cat was left as it is. lives: got 'all'", "Cat was left as it is. lives: got"),
     ({"name": "Tom", "lives": "all"}, {"name": "Tom"}, "error", "What fits is noted; send only the rest again. lives",
      "What fits is noted; send only the rest again. lives"),
-    ({"plan": {"eat the bird": "now"}}, {}, "error", "plan.eat the bird: got 'now'",
+    ({"plan": {"eat the bird": "now"}}, {}, "error", "plan.eat the bird: expected a whole number",
      "Cat was left as it is. A secret did not fit."),
-    ({"plan": 5}, {}, "error", "plan: got 5", "Cat was left as it is. A secret did not fit."),
+    ({"plan": 5}, {}, "error", "plan: input should be a valid", "Cat was left as it is. A secret did not fit."),
 ])  # fmt: skip
 def test_what_fits_of_a_call_is_noted_and_the_answer_says_what_does_not_and_why(args, page, status, said, problem):
     edit = edit_page(Cat(), Call("c", "Cat", args))

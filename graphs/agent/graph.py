@@ -66,6 +66,8 @@ def build_agent(
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
+    A DeclarationError refuses an argument that makes no sense.
+
     Args:
         notebooks: What is tracked. Each class says when and where (`UPDATE`, `PLACE`), and how long it is (`LIMIT`).
         name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
@@ -83,9 +85,6 @@ def build_agent(
         team: Whose facts are recalled beside the user's own, as in `TimelineMemoryMiddleware`.
         metadata: What is written with each exchange and fact, as there.
         remember_tools: Names of `tools` whose results are remembered with the reply, such as what a search found.
-
-    Raises:
-        DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
     spec = AgentSpec(
         name=name,

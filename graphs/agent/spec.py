@@ -87,11 +87,13 @@ class AgentSpec(Spec):
         are_texts = all(isinstance(part, str) and part for pair in hands for part in pair)
         expect(are_texts, "handoffs", self.handoffs, "node to when, such as {'billing': 'an invoice'}")
         tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
+        unknown = ", ".join(name for name in self.remember_tools if name not in tools)
+        expect(not unknown, "remember_tools", unknown, f"names of its tools ({', '.join(tools)})")
         if twice := [name for name in tools if tools.count(name) > 1]:
             raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")
         names = [mode.name for mode in self.all_modes()]
         for name in names:
-            if not name.isidentifier():
+            if not isinstance(name, str) or not name.isidentifier():
                 raise DeclarationError(f"Mode {name!r}: expected a name of letters, digits and underscores.")
             if name in {*taken, *NODES, *self.pages}:
                 raise DeclarationError(f"Mode {name!r}: the agent has something of that name already.")
@@ -101,10 +103,14 @@ class AgentSpec(Spec):
             self._check_mode(mode, self.modes[:number], self.modes[number + 1 :])
 
     def _check_mode(self, mode: Mode, earlier: Sequence[Mode], later: Sequence[Mode]) -> None:
+        expect(isinstance(mode.instructions, str), f"Mode {mode.name!r}: instructions", mode.instructions, "a text")
+        is_function = mode.when is None or callable(mode.when)
+        expect(is_function, f"Mode {mode.name!r}: when", mode.when, "a function of the state")
         if mode.fills is not None and mode.fills not in self.interviewed.values():
             known = ", ".join(page.__name__ for page in self.interviewed.values()) or "none"
             expected = f"expected one of the agent's notebooks whose UPDATE is once ({known})."
-            raise DeclarationError(f"Mode {mode.name!r} fills {mode.fills.__name__}: {expected}")
+            fills = getattr(mode.fills, "__name__", mode.fills)
+            raise DeclarationError(f"Mode {mode.name!r} fills {fills}: {expected}")
         if mode.fills is not None and mode.fills in [other.fills for other in earlier]:
             raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
         if mode.fills is not None and mode.when is not None:

@@ -48,12 +48,8 @@ def as_node(graph: Any) -> RunnableLambda[Any, Any]:
     over ends its own turn first, with its notes taken; then the parent goes on at the other's node. It may run many
     times in one step (`Send`); its own conversation is then what the last of them left.
 
-    Args:
-        graph: The compiled graph.
-
-    Raises:
-        DeclarationError: It is none of Questbook's graphs of turns, or has a checkpointer of its own, which would not
-            go back with the parent. When the node runs: an agent's node does not have the agent's name.
+    A DeclarationError refuses what is none of Questbook's graphs of turns, or has a checkpointer of its own, which
+    would not go back with the parent; and when the node runs, a node that does not have the agent's name.
     """
     schema = getattr(getattr(graph, "builder", None), "state_schema", None)
     if not isinstance(schema, type) or not issubclass(schema, TurnState) or not schema.MACHINE:

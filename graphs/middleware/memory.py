@@ -5,10 +5,12 @@ Its steps are those of `questbook.graphs.turn`, which it gives the agent's state
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain.agents.middleware import (
     AgentMiddleware,
+    AgentState,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
@@ -38,6 +40,7 @@ from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import begin, messages_before
 from questbook.graphs.turn.state import FactState, Memory, Notice, notice
+from questbook.graphs.turn.tool_calls import fitting, page_channels_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.store.any_store import SyncStore
 from questbook.memory.sync import run_sync
@@ -58,6 +61,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     """Long-term memory that follows the checkpoint: rewind, retry, edit or fork a thread, and its memory is as it was.
 
         agent = create_agent(model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…)
+
+    A DeclarationError refuses an argument that makes no sense.
 
     Args:
         user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`); None:
@@ -83,9 +88,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
             function of the run that says whether its user may; None: nobody. It is still the memory of the user with
             whom the thread began: all other runs of others are refused with an InputError.
-
-    Raises:
-        DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             app=rules_of(facts, team, metadata),
             remember_tools=remember_tools,
         )
-        spec.check([*CHANNELS, "messages", "recalled", "refused"], model, ("user", "thread"))
+        spec.check([*CHANNELS, *AgentState.__annotations__, "recalled", "refused"], model, ("user", "thread"))
         for page in spec.interviewed.values():
             instead = "Take every_turn, every(n) or on_demand, or build the agent with build_agent."
             wrong = f"{page.__name__}.UPDATE: got once; an agent of LangChain's holds no interview."
@@ -197,16 +199,16 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """Call a tool, unless the run is another user's."""
+        """Call a tool, unless the run is another user's; what it commands of a page has to fit."""
         run_sync(self._check_tool_call(request))
-        return handler(request)
+        return self._fitting(request, handler(request))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """As `wrap_tool_call`."""
         await self._check_tool_call(request)
-        return await handler(request)
+        return self._fitting(request, await handler(request))
 
     @hook_config(can_jump_to=["end"])  # an edge that reads the state: it refuses an edit that does not fit
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
@@ -325,6 +327,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._models[turn] = model
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
             del self._models[next(iter(self._models))]
+
+    def _fitting(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        if not isinstance(result, Command) or not isinstance(result.update, dict) or result.graph is not None:
+            return result
+        return replace(result, update=fitting(result.update, page_channels_in(self._read(request.state))))
 
     async def _check_tool_call(self, request: ToolCallRequest) -> None:
         run = run_of(request.runtime)

@@ -72,10 +72,8 @@ async def interview(
         notices += [*fitted.notices, *guard_notices(guard, runtime.context, turn, node)]
         if mends:
             reply = reply.model_copy(update={"content": ""})
-        if private:
-            edits = refuse_edits([page], reply, PRIVATE_REFUSAL)
-        else:
-            edits = edit_pages([page], reply, other_tools=done_names)
+        refused = refuse_edits([page], reply, PRIVATE_REFUSAL) if private else None
+        edits = refused or edit_pages([page], reply, other_tools=done_names)
         [page] = edits.pages
         for call in calls_of(reply) if done and not private else ():
             if done and call.name in done_names and not call.problem:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
-from pydantic import AfterValidator, Field, create_model
+from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from questbook.graphs.settings import AppRules, own_name
 from questbook.graphs.turn.channels import Last, Own, Refusal
@@ -30,7 +30,7 @@ from questbook.graphs.turn.prompt import Section, opening_sections, page_section
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.scope import SettingsT
 from questbook.graphs.turn.shared_pages import publish_pages
-from questbook.graphs.turn.state import Turn, TurnState, notice, patches
+from questbook.graphs.turn.state import FactState, Turn, TurnState, notice, patches
 from questbook.graphs.turn.turn import remember_turns, turns_to_note
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.timeline.records import Count, shape
@@ -104,7 +104,7 @@ class Spec:
         are_classes = isinstance(self.shared, tuple) and all(isinstance(page, type) for page in self.shared)
         expect(are_classes, "shared", self.shared, "a list of the notebooks, or nothing")
         for channel, page in self.pages.items():
-            if channel in {*taken, *NODES, *SECTIONS}:
+            if channel in {*taken, *NODES, *SECTIONS, *_ATTRIBUTES}:
                 clash = f"every agent has something called {channel!r} already. Set its CHANNEL to another name."
                 raise DeclarationError(f"{page.__name__}: {clash}")
         if strange := [page.__name__ for page in self.shared if page not in self.notebooks]:
@@ -209,6 +209,10 @@ class PageState(TurnState):
     def noted_through(self) -> int:
         """Last turn that all pages take account of which are written after replies."""
         return min((self.noted.get(channel, 0) for channel in self.SPEC.kept), default=self.turn)
+
+
+# What every agent's state has, beside pydantic's own `json` and so on, which may be channels.
+_ATTRIBUTES = {*dir(PageState), *dir(FactState), *FactState.model_fields} - {*dir(BaseModel)}
 
 
 def page_channels(spec: Spec, kind: Any = None) -> dict[str, Any]:

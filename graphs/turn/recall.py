@@ -186,9 +186,6 @@ class Recall:
         weights: How candidates are scored.
         rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
         metadata: Only what was written with this metadata is recalled by what it says; None: everything.
-
-    Raises:
-        ValueError: An argument makes no sense; the message says which, and what is allowed.
     """
 
     tokens: int = 800

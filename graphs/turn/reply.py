@@ -64,14 +64,13 @@ async def reply(
     Calls beyond `most_rounds` in one turn are dropped. Those of `silent` tools are taken out of the reply and never
     streamed; the model is asked once more only if it says nothing beside them. `marker` marks what is not true.
     """
-    context = runtime.context
-    more, said = list[BaseMessage](), list[Call]()
-    update: JSON = {"notices": []}
+    context, update = runtime.context, JSON()
+    more, said, notices = list[BaseMessage](), list[Call](), list[Notice]()
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent, marker)
         fitted = await ask_fitted(runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more)
-        whole, window, notices = fitted
-        update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
+        whole, window, left_out = fitted
+        update, notices = update | ({"window": window} if window else {}), [*notices, *left_out]
         message, calls = take_out(whole, lambda call: call.name in silent)
         said += calls
         if not calls or message.text.strip() or calls_of(message):
@@ -82,7 +81,7 @@ async def reply(
         raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
     if calls_of(message) and spent:
         message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
-    notices = [*update["notices"], *guard_notices(guard, context, state.turn, node)]
+    notices += guard_notices(guard, context, state.turn, node)
     return Reply(state.reopened | update | {"messages": [message], "notices": notices}, said)
 
 

@@ -18,12 +18,15 @@ from typing import Any
 from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
 from questbook.graphs.errors import InputError, QuestbookError, SettingsError
 from questbook.graphs.turn.api_server import CHECKPOINTER, READ
+from questbook.graphs.turn.state import TurnInput
 from questbook.memory.sync import run_sync
+from questbook.notebooks import DeclarationError
 
 _log = logging.getLogger(__name__)
 DATABASE = "QUESTBOOK_DATABASE"
@@ -56,6 +59,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs and edits on a thread follow one another; who waits too long gets an InputError."""
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002, D102
+        self._refuse_inside(config)
         async with _Turn(self, config) as own:
             parts: Any = super().astream(input, own, **options)
             async with aclosing(parts):
@@ -63,6 +67,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002, D102
+        self._refuse_inside(config)
         with _Turn(self, config) as own:
             yield from super().stream(input, own, **options)
 
@@ -73,6 +78,16 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     async def abulk_update_state(self, config: Any, supersteps: Any) -> RunnableConfig:  # noqa: D102
         async with _Turn(self, config) as own:
             return await super().abulk_update_state(own, supersteps)
+
+    def _refuse_inside(self, config: Any) -> None:
+        """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one."""
+        where, is_said = ensure_config(config).get("configurable") or {}, isinstance(self.checkpointer, bool)
+        if READ in where and where.get(CHECKPOINTER) and not is_said and self.builder.input_schema is TurnInput:
+            wrong = (
+                f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it for later."
+            )
+            remedy = "Make it a node by as_node(…), which goes back with that graph, or compile(checkpointer=True) it;"
+            raise DeclarationError(f"{wrong} {remedy} with checkpointer=False each call is a new conversation.")
 
 
 class _Turn:

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
+from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.notebooks import DeclarationError, Notebook, NotebookError, PatchError, apply_fitting
@@ -123,15 +124,42 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         if stored is not None and stored is not page:
             stored.apply(edited.patch_from(stored))
     except NotebookError as error:
-        edited, notes = page, []
-        problems = [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])]
+        edited, notes, problems = page, [], [*problems, *getattr(error, "problems", [str(error)])]
     if not problems:
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
     result = answer(call, " ".join([kept, *notes, *problems]), ok=False)
+    return PageEdit(edited, result, notes, " ".join([kept, *_public(type(page), problems)]))
+
+
+def _public(page: type[Notebook], problems: Sequence[str]) -> list[str]:
     public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
-    secret = ["A secret did not fit."] if len(public) < len(problems) else []
-    return PageEdit(edited, result, notes, " ".join([kept, *public, *secret]))
+    return [*public, *(["A secret did not fit."] if len(public) < len(problems) else [])]
+
+
+def fitting(update: JSON, pages: Mapping[str, Checked]) -> JSON:
+    """Return what an application's tool writes without what does not fit a page: its answer then says why.
+
+    Once it is saved, such a write would end the run. `pages` are those of `page_channels_in`.
+    """
+    fits, problems = dict(update), list[str]()
+    for name in [name for name in pages if name in update]:
+        page = pages[name].typ
+        try:
+            pages[name].update([update[name]])
+        except ValueError as error:
+            del fits[name]
+            problems.append(str(PatchError(page.__name__, _public(page, getattr(error, "problems", [str(error)])))))
+    said, messages = {"content": " ".join(problems), "status": "error"}, convert_to_messages(update.get("messages", []))
+    answers = [each.model_copy(update=said) if isinstance(each, ToolMessage) else each for each in messages]
+    return {**fits, "messages": answers} if problems else update
+
+
+def page_channels_in(state: TurnState) -> dict[str, Checked]:
+    """Return copies of the channels of a state's pages: a ValueError refuses what does not fit."""
+    fields = type(state).model_fields
+    kinds = {name: mark for name in state.PAGES for mark in fields[name].metadata if isinstance(mark, Checked)}
+    return {name: kind.from_checkpoint(getattr(state, name).as_json()).copy() for name, kind in kinds.items()}
 
 
 def edit_pages(
@@ -236,7 +264,7 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
         else:
             refusal = _no_such_tool(call, [*tools.names, *tools.silent, *own])
         answered[number] = answer(call, refusal, ok=False)
-    own_results, commands = await _run_tools(tools.own, list(own_calls.values()))
+    own_results, commands = await _run_tools(state, tools.own, list(own_calls.values()))
     answered |= {number: own_results[call.id] for number, call in own_calls.items() if call.id in own_results}
     results = [answered[number] for number in sorted(answered)]
     return Round(results, results, commands)
@@ -269,6 +297,8 @@ def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]
     for each in tools if many else [tools]:
         if not many or not (isinstance(each, BaseTool) or (callable(each) and not isinstance(each, type))):
             raise DeclarationError(f"tools: got {each!r:.80}; expected a list of tools or functions, such as [search].")
+        if isinstance(each, BaseTool) and each.return_direct:
+            raise DeclarationError(f"tools: {each.name} has return_direct, but here the model replies. Leave it out.")
     return [each if isinstance(each, BaseTool) else tool(each) for each in tools]
 
 
@@ -281,7 +311,9 @@ def schemas_of(tools: Sequence[BaseTool]) -> list[JSON]:
     return [convert_to_openai_tool(each) for each in tools]
 
 
-async def _run_tools(tools: Sequence[BaseTool], calls: list[Call]) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
+async def _run_tools(
+    state: TurnState, tools: Sequence[BaseTool], calls: list[Call]
+) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
     """Call an application's own tools; return their answers by call, and what else they command."""
     if not calls:
         return {}, []
@@ -290,11 +322,12 @@ async def _run_tools(tools: Sequence[BaseTool], calls: list[Call]) -> tuple[dict
     node = ToolNode(list(tools), handle_tool_errors=True)
     tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
     output: Any = await node.ainvoke(tool_calls)
-    answers, commands = dict[str, ToolMessage](), list[Command[Any]]()
+    answers, commands, pages = dict[str, ToolMessage](), list[Command[Any]](), page_channels_in(state)
     for part in output if isinstance(output, list) else [output]:
         command = part if isinstance(part, Command) else None
         update = part if command is None else command.update
         if isinstance(update, dict) and (command is None or command.graph is None):
+            update = fitting(update, pages)
             messages = convert_to_messages(update.get("messages", []))
             answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
             others = [message for message in messages if not isinstance(message, ToolMessage)]
