@@ -253,7 +253,7 @@ OPENS = {
     "memory/ltm/migration.py": "_decode _header",  # an array of the extension
     "memory/store/database_file.py": "_link_file",  # a file that has no other name yet
     "memory/store/snapshots.py": "_checksum _create read_snapshot write_snapshot",  # a snapshot of an index
-    "memory/text/parts.py": "read_parts",  # a table of this package
+    "memory/text/parts.py": "_texts_beside read_parts",  # a table of this package
 }
 OPENING = {
     "open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "ZipFile", "mkstemp", "FileIO",

@@ -437,9 +437,8 @@ async def remember(
     check_number("turn", turn, 1)
     last = turn + len(contents) - 1
     origin = dict(provenance or {}) | ({} if of_user is None else {"thread": of_user.thread})
-    if contents and (
-        not segments or turn - 1 <= through < last
-    ):  # threads that share a namespace do not begin on one branch
+    # Threads that share a namespace do not begin on one branch.
+    if contents and (not segments or turn - 1 <= through < last):
         segments = extend(segments, last, "main" if of_user is None else of_user.first_branch)
     writes: list[PutOp] = []
     past: Stamp | None = None  # of the turn before
