@@ -13,7 +13,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from questbook.memory.text.parts import fill
+from questbook.memory.text.parts import fill, read_parts
 from questbook.types import JSON
 
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
@@ -27,38 +27,15 @@ MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augus
           "december")  # fmt: skip
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = rf"(?:{'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in MONTHS)}|sept)\b\.?"
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_PREFIX = r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|(?:end|start|beginning)\s+of)"
+UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session", "fortnight")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_DATE = re.compile(
-    rf"(?i)\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>{_DAY})(?!\d))"
-    r"(?:\s*,?\s*(?:of\s+|in\s+)?(?P<y>\d{4}))?\b"
-)
-# "10 to 20 December": the first day has its month behind the second one.
-_DAY_TO_DAY = re.compile(
-    rf"(?i)\b(?P<d>{_DAY})\s*(?:-|–|to|and|until|till|through|bis"
-    rf"|und)\s*(?P<rest>(?:on\s+)?{_DAY}\s+(?:of\s+)?(?P<m>{_MONTH}))"
-)
-# "May" alone is a verb more often than a month: it takes a year or a preposition.
-_WHOLE_MONTH = re.compile(
-    rf"(?i)\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})"
-    rf"|{_PREFIX}\s+(?P<m2>{_MONTH})(?!\.?\s*,?\s*(?:of\s+)?\d{{4}}\b))(?!\s+\d)"
-)
-_YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
-_WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)
-DATES = (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY)
-
-_AHEAD_UNIT = r"(?P<unit>day|night|week|month|year|fortnight)s?"
+_LISTS = {"WEEKDAYS": "|".join(WEEKDAYS), "UNITS": "|".join(UNITS), "OTHER_COUNT": COUNT.replace("<n>", "<k>")}
+_TEXTS = read_parts("questbook.memory.recall", "dates.toml", wrapped=True, MONTH=_MONTH, COUNT=COUNT, **_LISTS)
+EXPRESSIONS = {name: re.compile(text, re.I) for name, text in _TEXTS.items() if name not in ("OTHER_COUNT", "UNITS")}
+"""Those of dates.toml, by name."""
+_DATE, _WHOLE_MONTH, _WEEKDAY, _NEXT = (EXPRESSIONS[name] for name in ("DATE", "WHOLE_MONTH", "WEEKDAY", "NEXT"))
+DATES = (_ISO, _DATE, _WHOLE_MONTH, EXPRESSIONS["YEAR"], _WEEKDAY)
 _NEAR_AHEAD = ((re.compile(r"\bday\s+after\s+tomorrow\b", re.I), 2), (re.compile(r"\btomorrow\b", re.I), 1))
-_FROM_NOW = rf"(?:a\s+)?{COUNT.replace('<n>', '<k>')}\s+{_AHEAD_UNIT.replace('<unit>', '<u>')}"
-_IN_SOME = re.compile(
-    rf"\b(?:in\s+(?:about\s+)?(?:a\s+)?{COUNT}\s+{_AHEAD_UNIT}|{_FROM_NOW}\s+(?:from\s+(?:now|today)|hence))\b", re.I
-)
-_NEXT_FEW = re.compile(rf"\b(?:next|coming|following)\s+{COUNT}\s+{_AHEAD_UNIT}\b", re.I)
-_NEXT = re.compile(
-    r"(?i)\b(?:(?P<which>next|coming|following)\s+(?P<unit>week(?:end)?|month|year)|(?:the\s+)?(?P<far>week|month"
-    r"|year)\s+after\s+next|(?P<this>this)\s+(?:coming\s+)?weekend)\b"
-)
 
 
 class Span(NamedTuple):
@@ -73,12 +50,12 @@ def dated_spans(text: str, now: datetime, *, ahead: bool = False) -> list[Span]:
 
     A date without a year is the last such, or with `ahead` the next.
     """
-    text = _DAY_TO_DAY.sub(r"\g<d> \g<m> \g<rest>", text)
+    text = EXPRESSIONS["DAY_TO_DAY"].sub(r"\g<d> \g<m> \g<rest>", text)
     spans = list(_iso_days(text, now))
     for kind in (_written_days, _written_months):
         if found := list(kind(text, now, ahead)):
             return spans + found
-    years = [int(match["y"]) for match in _YEAR.finditer(text)]
+    years = [int(match["y"]) for match in EXPRESSIONS["YEAR"].finditer(text)]
     return spans + [Span(_on(now, year, 1, 1), _on(now, year + 1, 1, 1)) for year in years]
 
 
@@ -108,10 +85,10 @@ def coming_span(text: str, now: datetime) -> tuple[Span | None, int | None]:
     for pattern, days in _NEAR_AHEAD:
         if pattern.search(text):
             return _days(today + timedelta(days=days)), days
-    if match := _NEXT_FEW.search(text):
+    if match := EXPRESSIONS["NEXT_FEW"].search(text):
         unit, count = unit_of(match["unit"]), number(match["n"])
         return Span(today, shift(today, unit, count) + timedelta(days=1)), None
-    if match := _IN_SOME.search(text):
+    if match := EXPRESSIONS["IN_SOME"].search(text):
         unit, count = unit_of(match["unit"] or match["u"]), number(match["n"] or match["k"])
         start = shift(today, unit, count)
         return _days(start), (start - today).days if unit in ("day", "week") else None

@@ -54,18 +54,9 @@ class _Clock(NamedTuple):
     session: int | None
 
 
-_UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session", "fortnight")
-_UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?"
-_AGO = re.compile(rf"\b(?:(?P<half>half\s+an?)|(?:a\s+)?{dates.COUNT})\s+{_UNIT}\s+(?:ago|earlier|back)\b", re.I)
-_LAST_FEW = re.compile(rf"\b(?:last|past|previous)\s+{dates.COUNT}\s+{_UNIT}\b", re.I)
-_THIS = re.compile(
-    r"(?i)\b(?:(?P<which>last|past|previous|this|current)\s+(?P<unit>week(?:end)?|month|year|session|game)"
-    r"|(?:the\s+)?(?P<far>week|month|year)\s+before\s+last)\b"
-)
-_SESSION = re.compile(rf"\b(?:(?:the\s+)?{dates.COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
-_LAST_TIME = re.compile(r"\blast\s+time(?:\s+(?:we|i)\s+(?:played|met|spoke|talked|sat))?\b", re.I)
-_CALENDAR_DAY = re.compile(
-    rf"\b(?:(?:on|of)\s+(?:the\s+)?{dates.COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I
+_AGO, _LAST_FEW, _THIS, _SESSION, _LAST_TIME, _CALENDAR_DAY, _TIME_WORD, _ANCHOR, _PRESENT = (
+    dates.EXPRESSIONS[name]
+    for name in ["AGO", "LAST_FEW", "THIS", "SESSION", "LAST_TIME", "CALENDAR_DAY", "TIME_WORD", "ANCHOR", "PRESENT"]
 )
 _NEAR = (
     (re.compile(r"\bday\s+before\s+yesterday\b", re.I), 2),
@@ -79,25 +70,13 @@ _PAST = re.compile(rf"\b(?:{_WORDS['past_question']})\b", re.I)
 PAST = re.compile(rf"\b(?:{_WORDS['past']})\b", re.I)
 """Verbs by which a sentence tells what was."""
 TIME_WORDS = frozenset(
-    {*dates.NUMBERS, *dates.MONTHS, *dates.WEEKDAYS, *_UNITS, *(f"{unit}s" for unit in _UNITS)}
+    {*dates.NUMBERS, *dates.MONTHS, *dates.WEEKDAYS, *dates.UNITS, *(f"{unit}s" for unit in dates.UNITS)}
     | {"ago", "back", "last", "past", "previous", "this", "time", "today", "tonight", "yesterday", "before", "after"}
     | {"since", "game", "weekend", "morning", "afternoon", "evening", "tomorrow", "next", "coming", "upcoming", "soon"}
 )
 """Words by which a question names a time, and which a record of that time need not have."""
 _NEEDED = (TIME_WORDS - dates.NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in dates.MONTHS}
 _RECORD_DAY = re.compile(r"\bday\s+(\d{1,6})\b", re.IGNORECASE)
-_TIME_WORD = re.compile(  # for many texts: which time they name is not asked
-    r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
-    r"(?:weekend|week|month|year|night|morning|spring|summer|autumn|fall|winter)s?"
-    rf"|{'|'.join(dates.WEEKDAYS)}|{'|'.join(month for month in dates.MONTHS if month not in ('may', 'march'))}"
-    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b"
-)
-_ANCHOR = re.compile(
-    r"(?<!\bnot\s)\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his"
-    r"|her|their|that)\b|(?-i:[A-Z]))[^?.!;:,\"“”«»]{3,})",
-    re.I,
-)
-_PRESENT = re.compile(r"^(?:i|we|he|she|they|you|it)\b|\b(?:is|are|am|has|will|shall|can|may|must)\b", re.I)
 
 
 def read_asked_time(question: str, now: datetime, *, day: int | None = None, session: int | None = None) -> AskedTime:
@@ -118,7 +97,13 @@ def read_asked_time(question: str, now: datetime, *, day: int | None = None, ses
     events = _ANCHOR.finditer(said) if PAST.search(said) or _PAST.search(said) else ()
     # An event that was: the storm, "we reached the tower"; and not "I touch it", "he is out".
     past = (event for event in events if PAST.search(event["what"]) or not _PRESENT.search(event["what"]))
-    times = (*dates.DATES, _AGO, _LAST_FEW, _THIS, *(near for near, _ in _NEAR))
+    times = (
+        *dates.DATES,
+        _AGO,
+        _LAST_FEW,
+        _THIS,
+        *(near for near, _ in _NEAR),
+    )
     anchor = next((event for event in past if not any(time.search(event["what"]) for time in times)), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
