@@ -12,8 +12,8 @@ class MemorySessions:
     def __init__(self):
         self.kept = {}
 
-    async def begin(self, key, session, *, used_since, began_since):
-        self.kept = {k: s for k, s in self.kept.items() if s.used >= used_since and s.began >= began_since}
+    async def begin(self, key, session, *, began_since):
+        self.kept = {k: s for k, s in self.kept.items() if s.began >= began_since}
         self.kept[key] = session
 
     async def read(self, key):

@@ -232,7 +232,7 @@ def test_every_write_to_a_store_goes_through_put_all():
 
 # Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
 OPENS = {
-    "graphs/forgetting/suppression.py": "add since",  # the list of what was forgotten
+    "graphs/forgetting/suppression.py": "append_line since",  # the list of what was forgotten, and the audit log
     "graphs/interface/forgetting.py": "_typed_entries remove_typed",  # the prompt's history
     "graphs/local/file_home.py": "secret",  # a file of its own
     "graphs/local/backup.py": "back_up restore",  # when a copy was begun
@@ -242,7 +242,6 @@ OPENS = {
     "graphs/terminal/play.py": "__init__",  # the prompt's history
     "graphs/terminal/memories.py": "_write",  # a file that a person names, in a command that then ends
     "graphs/web/app_state.py": "__post_init__",  # templates of this package
-    "graphs/web/audit.py": "_append",  # the audit log
     "graphs/web/campaigns.py": "export",  # an exported zip in a temporary directory
     "memory/embeddings/bert.py": "load_tokenizer read_safetensors",  # a model's vocabulary
     "memory/embeddings/minilm.py": "_checksum _copy _download",  # a model's weights

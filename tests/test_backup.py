@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import resource
 import shutil
 import stat
 import subprocess
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -148,7 +150,7 @@ async def test_what_would_lose_something_is_refused_and_nothing_is_changed(tmp_p
     assert not (home.path / "saved").exists()
     with pytest.raises(HomeError, match=r"checkpoints\.db is there\. Move it away"):
         restore(home, copy)
-    with pytest.raises(HomeError, match=r"Cannot restore .*begun-at"):
+    with pytest.raises(HomeError, match=r"is no whole backup: it has no begun-at"):
         restore(other, home.path)
     data = bytearray((copy / "memory.db").read_bytes())
     data[2000:6000] = b"x" * 4000
@@ -197,7 +199,8 @@ async def forgotten_since_the_backup(tmp_path, listed):
 async def test_what_was_forgotten_since_the_backup_is_forgotten_again(tmp_path, listed):
     await forgotten_since_the_backup(tmp_path, listed)
     lines = [json.loads(line) for line in (tmp_path / "forgotten.jsonl").read_text().splitlines()]
-    assert [line["kind"] for line in lines] == ["campaign", "words", "campaign", "user"]
+    kinds = [line["kind"] for line in lines if line["kind"] != "user"]
+    assert kinds == ["campaign", "campaign", "words", "words", "campaign", "campaign"], "before, and when it has ended"
     text = (tmp_path / "forgotten.jsonl").read_text().casefold()
     assert not [word for word in ("silver", "heron", "isle", "reef", "ann", "bob") if word in text]
     assert stat.S_IMODE((tmp_path / "forgotten.jsonl").stat().st_mode) == 0o600
@@ -219,7 +222,7 @@ async def test_with_another_key_nothing_is_found_and_a_later_replay_finds_it(tmp
     done = start(tmp_path / "new", "restore", str(tmp_path / "copy"), **wrong)
     assert b"Forgotten again: 0 entries of the list." in done.stdout
     since = (tmp_path / "copy" / "begun-at").read_text()
-    done = start(tmp_path / "new", "forget", "--again", since, **listed)
+    done = start(tmp_path / "new", "forget", "--again", since, "--yes", **listed)
     assert b"Forgotten again: 3 entries of the list." in done.stdout, done.stderr
     assert files_saying(tmp_path / "new", "of reef") == []
 
@@ -234,11 +237,72 @@ def test_a_list_needs_a_file_and_a_long_key(monkeypatch, tmp_path):
     listed = SuppressionList(tmp_path / "none", KEY.encode())
     with pytest.raises(SettingsError, match="make an empty file if nothing was ever forgotten"):
         listed.since(datetime.now(UTC))
-    listed.path.write_text("no list")
-    with pytest.raises(SettingsError, match="Cannot read"):
-        listed.since(datetime.now(UTC))
-    with pytest.raises(SettingsError, match="Nothing was forgotten"):
-        SuppressionList(tmp_path, KEY.encode()).add("user", "ann")
+    for way in (SuppressionList.check, lambda listed: listed.add("user", "ann")):
+        with pytest.raises(SettingsError, match=r"Cannot use .*It is not wholly forgotten: correct that"):
+            way(SuppressionList(tmp_path, KEY.encode()))
+    assert SuppressionList(tmp_path / "none", KEY.encode()).check() == []
+    assert not (tmp_path / "none").exists(), "an empty list would say that nothing was forgotten"
+    with pytest.raises(SettingsError, match="it cannot be written"):
+        SuppressionList(tmp_path / "nowhere" / "none", KEY.encode()).check()
+
+
+@contextmanager
+def full_at(size):
+    """Let no file of this process become larger, as a full disk does: what is too much is written in part."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+EVER = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_a_full_disk_leaves_the_list_as_it_was_and_half_a_line_costs_no_other(tmp_path):
+    listed = SuppressionList(tmp_path / "list", KEY.encode())
+    listed.add("user", "ann")
+    before = listed.path.read_bytes()
+    with full_at(len(before) + 40), pytest.raises(SettingsError, match="No space left on device"):
+        listed.add("user", "bob")
+    assert listed.path.read_bytes() == before
+    listed.path.write_bytes(before + b'{"at": "2027-01-')  # an older version was ended by it
+    listed.add("user", "cleo")
+    lines, unreadable = listed.since(EVER)
+    assert (len(lines), unreadable, listed.check()) == (2, [2], [2])
+
+
+def test_a_clock_that_is_set_back_puts_no_line_before_the_last_one(tmp_path):
+    listed = SuppressionList(tmp_path / "list", KEY.encode())
+    listed.add("user", "ann")
+    listed.path.write_text(listed.path.read_text().replace('"at": "2', '"at": "3'))
+    listed.add("user", "bob")
+    first, second = (line["at"] for line in map(json.loads, listed.path.read_text().splitlines()))
+    assert first == second
+
+
+async def test_to_forget_again_is_asked_for_and_what_cannot_be_read_is_said_at_the_end(tmp_path, listed):
+    home = home_at(tmp_path / "home")
+    await play(home, MIRA)
+    await asyncio.to_thread(back_up, home, tmp_path / "copy")
+    assert start(home.path, "forget", "--user", "ann", "--campaign", "isle", "--yes", **listed).returncode == 0
+    new = home_at(tmp_path / "new")
+    restore(new, tmp_path / "copy")
+    for time_said in ("2020-01-01T04:00", "2999-01-01T04:00Z", "soon", "0001-01-01T00:00+14:00"):
+        done = start(new.path, "forget", "--again", time_said, **listed)
+        assert (done.returncode, b"a time that has passed, with its zone" in done.stderr) == (2, True)
+    again = ("forget", "--again", "2020-01-01T05:00+01:00", "--user", "ann")
+    done = start(new.path, *again, words="no\n", **listed)
+    assert b"Forgotten since 2020-01-01 04:00:00 UTC, by the list: 1 campaign.\nForget it again?" in done.stdout
+    assert (done.returncode, b"Nothing was forgotten." in done.stdout) == (2, True)
+    with (tmp_path / "forgotten.jsonl").open("a") as file:
+        file.write("half a li")
+    done = start(new.path, *again, "--yes", **listed)
+    assert done.returncode == 2
+    assert b"What line 3 of" in done.stderr
+    assert b"All else, 1 of the list, is forgotten again." in done.stderr
+    assert files_saying(new.path, "Mira") == []
 
 
 def find(words, text, campaign="isle", key=KEY):
@@ -334,7 +398,7 @@ def test_a_dump_of_a_database_is_restored_goes_on_and_forgets_again(tmp_path, li
     assert columns_of(new) == columns_of(url)
     assert questbook(new, "migrate").splitlines()[1:] == [], "there is nothing to be renewed"
     assert all_of(new).count("heron") > 10
-    assert "Forgotten again: 3 entries of the list." in questbook(new, "forget", "--again", begun)
+    assert "Forgotten again: 3 entries of the list." in questbook(new, "forget", "--again", begun, "--yes")
     assert "heron" not in (restored := all_of(new))
     assert "golden otter" in restored
     assert "Checkpoints and memories agree (2 campaigns of ann)." in questbook(new, "doctor", "--user", "ann")

@@ -39,7 +39,7 @@ from questbook.graphs.local.saved_game import thread_id_of
 from questbook.graphs.monitoring.draining import VARIABLE as DRAIN_SECONDS
 from questbook.graphs.terminal.cli import parser
 from questbook.graphs.turn.run_guard import ADDRESS
-from questbook.graphs.web import audit, serve
+from questbook.graphs.web import audit, guard, serve
 from questbook.graphs.web.app import OF_A_CAMPAIGN
 
 pytest_plugins = ["web_browser"]
@@ -453,6 +453,19 @@ def test_the_proxy_asks_nobody_whom_a_client_or_an_answer_names(stand_ins):
         assert [answer.status_code for answer in answers] == [409, 409]
         assert [answer.text for answer in answers] == ["held", "held"], "the page's own words"
         assert other.asked == stranger.asked == []
+
+
+def test_the_proxy_takes_what_a_page_takes_and_not_much_more():
+    most = max(limit for limit, _ in guard._LIMITS.values())
+    [taken] = re.findall(r"max_size (\d+)MB", (ROOT / "deploy" / "Caddyfile").read_text())
+    assert most < int(taken) * 1_000_000 < most * 1.1
+
+
+def test_without_a_page_the_proxy_says_so(stand_ins, monkeypatch):
+    monkeypatch.setattr(StandInHandler, "do_GET", lambda self: setattr(self, "close_connection", True))
+    answer = httpx.get(f"{stand_ins[2]}/c/isle/", timeout=30)
+    assert (answer.status_code, answer.headers["retry-after"]) in ((502, "5"), (503, "5"))
+    assert answer.text.startswith("The games cannot be reached at the moment.")
 
 
 def test_what_names_its_campaign_in_its_body_is_not_sent_on_without_it(stand_ins):

@@ -15,6 +15,7 @@ from program import questbook
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.local import postgres_home
 from questbook.graphs.local.game import open_game
 from questbook.graphs.local.home import HomeError
 from questbook.graphs.local.homes import home_at
@@ -105,6 +106,27 @@ async def test_one_of_an_older_version_wants_to_be_migrated(database):
         await database.check()
     assert await database.migrate() == ["schema: 1"]
     await database.check()
+
+
+async def test_who_migrates_says_for_whom_it_waits_and_gives_up(database, monkeypatch):
+    monkeypatch.setattr(postgres_home, "_SAYS", 0.1)
+    monkeypatch.setattr(postgres_home, "_LONGEST", 1.0)
+    said = []
+    with psycopg.connect(database.url, autocommit=True, application_name="the other one") as other:
+        other.execute("SELECT pg_advisory_lock(hashtextextended('questbook migrate', 0))")
+        with pytest.raises(HomeError, match="is being migrated by the other one, for 1 seconds now"):
+            await database.migrate(say=said.append)
+    assert [line.partition(" is ")[2] for line in said] == ["being migrated by the other one: waiting for its end."]
+    assert await database.migrate() == []
+
+
+async def test_a_table_that_another_has_locked_is_not_waited_for_without_end(database, monkeypatch):
+    assert "lock_timeout = '30s'" in postgres_home._SETTINGS
+    monkeypatch.setattr(postgres_home, "_SETTINGS", postgres_home._SETTINGS.replace("30s", "300ms"))
+    with psycopg.connect(database.url) as other:
+        other.execute("LOCK TABLE store IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(HomeError, match="lock timeout"):
+            await database.has_begun()
 
 
 async def test_another_embedder_is_refused_with_what_to_do(database):

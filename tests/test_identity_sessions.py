@@ -131,6 +131,11 @@ async def test_the_file_holds_no_cookie_only_its_owner_reads_it_and_what_has_end
     for cookie in cookies:
         assert cookie.split(".")[0].encode() not in path.read_bytes()
     clock.now += 601
+    ahead = Clock()
+    ahead.now += 13 * 3600
+    await Sessions(FileSessions(path), "x" * 32, idle=600, most=3600, clock=ahead).begin("eve", "issuer")
+    assert len(sqlite3.connect(path).execute("SELECT * FROM sessions").fetchall()) == 3, "a clock ahead ends nobody's"
+    clock.now += 8 * 86400
     await sessions.begin("eve", "issuer")
     assert sqlite3.connect(path).execute("SELECT person FROM sessions").fetchall() == [("eve",)]
 

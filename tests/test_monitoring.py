@@ -5,13 +5,16 @@ import asyncio
 import json
 import logging
 import re
+import resource
 import sqlite3
 import sys
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 from fake_openai import FakeOpenAI, call, cut, say, status
 from honest_model import honest_answer
@@ -195,6 +198,38 @@ def test_a_home_that_cannot_be_read_is_not_ready(tmp_path):
         (tmp_path / "memory.db").write_bytes(b"no database" * 400)
         answer = httpx.get(f"{page.url}/ready")
         assert (answer.status_code, answer.text) == (503, "home")
+
+
+async def test_a_full_disk_is_not_ready(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # less than a turn
+    try:
+        assert await FileHome(tmp_path).problem() == "home"
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert await FileHome(tmp_path).problem() == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def coded(raises):
+    """The errors of a line that says, without its trace, why something failed."""
+    try:
+        raises()
+    except Exception as error:
+        away = HomeError(WORD)
+        away.__cause__ = error
+    return [error.get("code") for error in rendered("Away: %s", away)["errors"]]
+
+
+def test_a_line_says_by_codes_why_a_home_is_away():
+    def database(statement):
+        with closing(sqlite3.connect(":memory:")) as memory:
+            memory.execute(statement)
+
+    assert coded(lambda: Path("/no/such/file").read_bytes()) == [None, "ENOENT"]
+    assert coded(lambda: database(WORD)) == [None, "SQLITE_ERROR"]
+    assert coded(lambda: psycopg.connect("postgresql://127.0.0.1:1/none")) == [None, "ECONNREFUSED"]
+    assert coded(lambda: (_ for _ in ()).throw(psycopg.errors.DiskFull(WORD))) == [None, "53100"]
 
 
 @pytest.mark.slow

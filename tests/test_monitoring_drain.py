@@ -1,6 +1,7 @@
 """`questbook web` ends: no new turns, the replies that are coming end in time, and a second signal ends it at once."""
 
 import asyncio
+import os
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from fake_openai import FakeOpenAI, say
 from honest_model import honest_answer
+from postgres import OF_LOCKS, execute, migrated_database
 from starlette.responses import Response
 from test_monitoring import program, with_model
 from web_server import Visitor, Watching
@@ -132,6 +134,28 @@ def test_who_plays_nothing_is_not_waited_for(tmp_path):
         threading.Event().wait(0.2)
         page.send_signal(signal.SIGTERM)
         assert seconds_to_end(page) < 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signals", "most"), [(1, 14), (2, 4)])
+def test_a_database_that_does_not_answer_holds_up_no_end(tmp_path, signals, most):
+    url = migrated_database()
+    with program(tmp_path, QUESTBOOK_DATABASE=url) as page, Visitor(page.url) as ann:
+        ann.say("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.")
+        asked = f"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND {OF_LOCKS}"
+        sessions = [pid for (pid,) in execute(url, asked)]
+        assert sessions, "the page holds the campaign"
+        try:
+            for pid in sessions:
+                os.kill(pid, signal.SIGSTOP)
+            page.send_signal(signal.SIGTERM)
+            time.sleep(1.0)
+            for _ in range(signals - 1):
+                page.send_signal(signal.SIGTERM)
+            assert seconds_to_end(page) < most
+        finally:
+            for pid in sessions:
+                os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_a_campaign_that_is_played_is_left_as_it_is(home):
     before = tables(home.checkpoints)[0]
     with hold_campaign(home, "adventurer", "isle"):
         said = questbook(home.path, "prune", "--keep-turns", "1", "--yes").stdout
-    assert "Left as it is: campaign 'isle'. It is open in another terminal." in said
+    assert "Left as it is: campaign 'isle' of adventurer. It is open in another terminal." in said
     left = tables(home.checkpoints)[0]
     assert left < before
     questbook(home.path, "prune", "--keep-turns", "1", "--campaign", "isle", "--yes")
@@ -293,10 +293,12 @@ async def test_of_one_campaign_alone_or_of_all_that_nobody_plays(two_games, caps
     assert count(two_games) == [isle, reef]
     with hold_campaign(two_games, "ann", "reef"):
         await prune_games(ISLE, flags(keep_turns=1))
-        assert capsys.readouterr().out.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        assert capsys.readouterr().out.endswith(
+            "Left as it is: campaign 'reef' of ann. It is open in another terminal.\n"
+        )
         await prune_games(ISLE.model_copy(update={"user": "bob"}), flags(keep_turns=1))
-    thread = thread_id_of("ann", "reef")
-    assert capsys.readouterr().out.endswith(f"Left as it is: thread {thread}. It is open in another terminal.\n")
+    said = capsys.readouterr().out
+    assert said.endswith("Left as it is: campaign 'reef' of ann. It is open in another terminal.\n"), "whoever asks"
     assert count(two_games) == [isle, reef]
     await prune_games(ISLE, flags(keep_turns=1))
     assert count(two_games)[1] < reef
@@ -312,7 +314,7 @@ async def test_campaigns_are_held_and_pruned_in_groups_and_what_is_said_is_of_al
         would = [int(number) for number in re.match(numbers, said).groups()]
         assert await prune_games(ISLE, flags(keep_turns=1))
         said = capsys.readouterr().out
-        assert said.endswith("Left as it is: campaign 'reef'. It is open in another terminal.\n")
+        assert said.endswith("Left as it is: campaign 'reef' of ann. It is open in another terminal.\n")
         isle = [int(number) for number in re.match(numbers, said).groups()]
         assert (isle[1], count(two_games)) == (1, [before[0] - isle[0], before[1]])
     assert await prune_games(ISLE, flags(keep_turns=1))

@@ -238,7 +238,7 @@ async def test_a_run_asks_for_its_lock_once_and_frees_it_once(servers, home, mon
     asked, ask = [], run_guard.SessionLocks._ask
     monkeypatch.setattr(run_guard.SessionLocks, "_ask", lambda *given: asked.append(given[1]) or ask(*given))
     await run(servers[0], BEGIN)
-    assert asked == [run_guard._TRY, run_guard._FREE]
+    assert asked == [run_guard.TRY, run_guard._FREE]
 
 
 async def test_a_run_that_is_saved_does_not_fail_where_its_lock_cannot_be_given_back(servers, monkeypatch, caplog):

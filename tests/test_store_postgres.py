@@ -395,6 +395,16 @@ async def test_every_error_of_the_database_is_said_in_a_sentence(home, monkeypat
 
 
 @slow
+async def test_a_store_that_is_closed_leaves_no_task_and_what_was_asked_is_done(home):
+    async with home.open_store() as store:
+        writing = asyncio.create_task(store.aput(("ann", "isle"), "1", {"text": "A lamp."}))
+        await asyncio.sleep(0)
+    assert store._task.done()
+    await writing
+    with pytest.raises(StoreUnavailableError):
+        await asyncio.wait_for(store.aget(("ann", "isle"), "1"), 5)
+
+
 async def test_many_at_once_write_and_read(home):
     async with home.open_store("hash") as store:
 

@@ -329,19 +329,23 @@ async def test_a_name_as_long_as_a_path_fills_no_log(tmp_path):
     await app.state.page.pool.close()
 
 
-async def test_what_cannot_be_written_down_does_not_happen(tmp_path):
+async def test_what_cannot_be_written_down_does_not_happen(tmp_path, caplog):
     _, web = page_of(tmp_path)
     (tmp_path / "audit.log").mkdir()
-    with pytest.raises(IsADirectoryError):  # the server answers 500
-        await web.post("/sign-in", data={"token": token()})
+    answer = await web.post("/sign-in", data={"token": token()})
+    assert (answer.status_code, str(tmp_path) in answer.text) == (503, False)
+    assert "The audit log cannot be written: Is a directory" in caplog.text
     assert (await web.get("/")).status_code == 401
     (tmp_path / "audit.log").rmdir()
     csrf = await signed_in(web)
     (tmp_path / "audit.log").rename(tmp_path / "old.log")
     (tmp_path / "audit.log").mkdir()
-    with pytest.raises(IsADirectoryError):
-        await web.post("/sign-out", data={"token": csrf})
+    assert (await web.post("/sign-out", data={"token": csrf})).status_code == 503
     assert (await web.get("/")).status_code == 200, "nor is anybody signed out"
+    with pytest.raises(
+        SettingsError, match=r"Cannot write .*audit.log: correct its permissions, or set QUESTBOOK_AUDIT"
+    ):
+        page_of(tmp_path)
 
 
 async def test_a_page_that_shows_what_others_play_does_not_keep_its_person_signed_in(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ again, so that no deleted byte stays in a file. If a run is stopped, the next on
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -215,24 +215,24 @@ class Forgetting:
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
         """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`."""
-        await self._note("words", self.campaign, words=phrase.words)
         removal, again = Removal([self.campaign]), True
-        while again:
-            threads = await self.threads()  # before the records go that name them
-            before = await self._erasure.find_playing(threads) if self._erasure else []
-            items, checkpoints = await self._cut_once(threads, phrase, remove)
-            after = await self._erasure.find_playing(threads) if self._erasure and items + checkpoints else []
-            # What is played has the words in its memory; what has ended may have written them behind this.
-            waits = {*before, *after} - {own_thread()} if items or checkpoints else set[str]()
-            if isinstance(self._erasure, Erasure) and self._erasure.comes_back:
-                quiet = threads.difference(before, after)
-                await self._erasure.leave_for_runs(quiet, after, (self.user, self.campaign), phrase)
-                waits -= {*after}
-            if self._erasure:
-                await self._erasure.wait_for_end(waits)
-            left = [thread for thread in after if thread not in waits]
-            removal = Removal([self.campaign], 0, removal.items + items, removal.checkpoints + checkpoints, left)
-            again = bool(waits)
+        async with self._noted("words", self.campaign, words=phrase.words):
+            while again:
+                threads = await self.threads()  # before the records go that name them
+                before = await self._erasure.find_playing(threads) if self._erasure else []
+                items, checkpoints = await self._cut_once(threads, phrase, remove)
+                after = await self._erasure.find_playing(threads) if self._erasure and items + checkpoints else []
+                # What is played has the words in its memory; what has ended may have written them behind this.
+                waits = {*before, *after} - {own_thread()} if items or checkpoints else set[str]()
+                if isinstance(self._erasure, Erasure) and self._erasure.comes_back:
+                    quiet = threads.difference(before, after)
+                    await self._erasure.leave_for_runs(quiet, after, (self.user, self.campaign), phrase)
+                    waits -= {*after}
+                if self._erasure:
+                    await self._erasure.wait_for_end(waits)
+                left = [thread for thread in after if thread not in waits]
+                removal = Removal([self.campaign], 0, removal.items + items, removal.checkpoints + checkpoints, left)
+                again = bool(waits)
         return removal
 
     async def _cut_once(self, threads: set[str], phrase: Phrase, remove: Callable[[JSON], bool]) -> tuple[int, int]:
@@ -248,14 +248,14 @@ class Forgetting:
 
     async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign, and what the user's characters (`ltm_config`) remember of its threads."""
-        await self._note("campaign", self.campaign)
-        return await self._remove([self.campaign], (), f"Campaign {self.campaign!r} was removed")
+        async with self._noted("campaign", self.campaign):
+            return await self._remove([self.campaign], (), f"Campaign {self.campaign!r} was removed")
 
     async def forget_user(self) -> Removal:
         """Remove everything of the user: all campaigns, and what is known of the user across them."""
-        await self._note("user")
         spaces = (player_namespace(self.user), characters_namespace(self.user))
-        return await self._remove(await self.campaigns(), spaces, f"Everything of {self.user!r} was removed")
+        async with self._noted("user"):
+            return await self._remove(await self.campaigns(), spaces, f"Everything of {self.user!r} was removed")
 
     async def texts(self) -> AsyncIterator[str]:
         """Yield every text of the campaign, in its items and in all checkpoints of its threads."""
@@ -269,10 +269,16 @@ class Forgetting:
                 for text in texts_in([saved.checkpoint["channel_values"], saved.pending_writes or []]):
                     yield text
 
-    async def _note(self, kind: Kind, *campaign: str, words: str = "") -> None:
-        """Note what is forgotten before it is, so that a run that is stopped is on the list, too."""
-        if listed := SuppressionList.find():
-            await asyncio.to_thread(partial(listed.add, kind, self.user, *campaign, words=words))
+    @asynccontextmanager
+    async def _noted(self, kind: Kind, *campaign: str, words: str = "") -> AsyncIterator[None]:
+        """Note what is forgotten before it is, for a run that is stopped, and after, for a backup begun meanwhile."""
+        listed = SuppressionList.find()
+        add = partial(listed.add, kind, self.user, *campaign, words=words) if listed else lambda: None
+        await asyncio.to_thread(add)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(add)
 
     async def campaigns(self) -> list[str]:
         """Return the names of the user's campaigns, as the store and the checkpoints know them."""

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import ForgettingError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting, Removal, forget
 from questbook.graphs.forgetting.suppression import KEY_VARIABLE, VARIABLE, SuppressionList
 from questbook.memory.store.any_store import with_async_methods
@@ -24,11 +24,11 @@ async def forget_again(
     """Forget again what the suppression list says was forgotten since a time, after a backup of then was restored.
 
     The memories of `users` are looked through, and of those that the store's namespaces name. If the environment names
-    no list and key, or a list that cannot be read, it is a SettingsError.
+    no list and key, or a list that cannot be read, it is a SettingsError; of lines, at the end, a ForgettingError.
     """
     if (listed := SuppressionList.find()) is None:
         raise SettingsError(f"Nothing says what was forgotten: set {VARIABLE} and {KEY_VARIABLE}.")
-    lines = await asyncio.to_thread(listed.since, since)
+    lines, unreadable = await asyncio.to_thread(listed.since, since)
     done, named = list[Removal](), await _users_of(with_async_methods(store))
     for user in sorted({*users, *named} if lines else ()):
         every = Forgetting(store, checkpointer, user, "")
@@ -43,6 +43,10 @@ async def forget_again(
             texts = {text async for text in one.texts()}
             for words in await asyncio.to_thread(listed.find_words, lines, user, campaign, texts):
                 done.append(await forget(store, user, campaign, words=words, checkpointer=checkpointer))
+    if unreadable:
+        problem = f"What line {', '.join(map(str, unreadable))} of {listed.path} says cannot be read, and may be back"
+        hint = "Put back a copy of the list that has it and repeat this, or take it out"
+        raise ForgettingError(f"{problem}. All else, {len(done)} of the list, is forgotten again. {hint}.")
     return done
 
 

@@ -6,10 +6,13 @@ them with user and campaign. Who restores a backup has texts to compare: what ma
 forgotten. Without the key a line tells nothing, and nobody can test a guess. Without a key no list is kept.
 """
 
+import errno
 import hmac
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -22,6 +25,8 @@ from questbook.types import JSON
 
 VARIABLE, KEY_VARIABLE = "QUESTBOOK_FORGOTTEN", "QUESTBOOK_FORGOTTEN_KEY"
 _SHORTEST_KEY = 32  # characters
+_TAIL = 1000  # bytes: more than a line has
+_AT = re.compile(r'"at": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00)"', re.ASCII)
 Kind = Literal["words", "campaign", "user"]
 
 
@@ -45,33 +50,46 @@ class SuppressionList(NamedTuple):
             raise SettingsError(f"The list of what was forgotten needs both: {hint} that are kept elsewhere.")
         return cls(Path(path).expanduser(), key.encode())
 
+    def check(self) -> list[int]:
+        """Return the numbers of lines that cannot be read; a SettingsError if no line could be added to the list."""
+        with self._explained():
+            is_there = self.path.exists()
+            if not os.access(self.path if is_there else self.path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, "it cannot be written")
+        return self.since(datetime.now(UTC))[1] if is_there else []
+
     def add(self, kind: Kind, *names: str, words: str = "") -> None:
-        """Note, on disk, that words of a user's campaign, a campaign or a user are forgotten from now on.
+        """Note, on disk, that words of a user's campaign, a campaign or a user are forgotten; else a SettingsError."""
+        now, folded = datetime.now(UTC).isoformat(timespec="seconds"), fold(words)
+        line = {"kind": kind, "length": len(folded), "digest": self._digest(kind, *names, folded)}
+        with self._explained():  # by a clock that was set back no line comes before a backup that knows the words
+            append_line(self.path, lambda end: json.dumps({"at": max([now, *_AT.findall(end)])} | line))
 
-        If the file cannot be written, it is a SettingsError, and nothing was forgotten.
-        """
-        at, folded = datetime.now(UTC).isoformat(timespec="seconds"), fold(words)
-        line = {"at": at, "kind": kind, "length": len(folded), "digest": self._digest(kind, *names, folded)}
-        try:
-            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "w") as file:
-                file.write(f"{json.dumps(line)}\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            problem = f"Cannot write {self.path}: {error.strerror or error}. Nothing was forgotten"
-            raise SettingsError(f"{problem}: correct {VARIABLE}.") from error
+    def since(self, time: datetime) -> tuple[list[JSON], list[int]]:
+        """Return the lines since a time, which a backup was begun at, and the numbers of those that cannot be read."""
+        lines, unreadable = list[JSON](), list[int]()
+        with self._explained():
+            texts = self.path.read_bytes().split(b"\n")
+        for number, text in enumerate(texts, 1):
+            try:
+                if text.strip():
+                    line = {"kind": "", "digest": "", "length": ""} | json.loads(text)
+                    is_since = datetime.fromisoformat(line["at"]) >= time.replace(microsecond=0)  # in whole seconds
+                    lines += [line] if int(line["length"]) >= 0 and is_since else []
+            except (ArithmeticError, LookupError, TypeError, ValueError):
+                unreadable.append(number)
+        return lines, unreadable
 
-    def since(self, time: datetime) -> list[JSON]:
-        """Return the lines since a time, which a backup was begun at; a SettingsError if there is no list to read."""
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            lines = [json.loads(line) for line in self.path.read_text("utf-8").splitlines()]
-            # They are written in whole seconds.
-            return [line for line in lines if datetime.fromisoformat(line["at"]) >= time.replace(microsecond=0)]
+            yield
         except FileNotFoundError as error:
             hint = "put back the copy of it, or make an empty file if nothing was ever forgotten"
             raise SettingsError(f"There is no {self.path} ({VARIABLE}): {hint}.") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SettingsError(f"Cannot read {self.path} ({VARIABLE}): {type(error).__name__}.") from error
+        except OSError as error:
+            problem = f"Cannot use {self.path} ({VARIABLE}): {error.strerror or error}"
+            raise SettingsError(f"{problem}. It is not wholly forgotten: correct that, and repeat it.") from error
 
     def names(self, lines: Iterable[JSON], kind: Kind, *names: str) -> bool:
         """Return whether lines say that a campaign (user, campaign) or a user was forgotten."""
@@ -87,6 +105,23 @@ class SuppressionList(NamedTuple):
 
     def _digest(self, *parts: str) -> str:
         return hmac.new(self.key, json.dumps(parts).encode(), "sha256").hexdigest()
+
+
+def append_line(path: Path, line_after: Callable[[str], str]) -> None:
+    """Append a line, made of what the file ends with, to a file that only its owner may read; at an error, nothing."""
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0) as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+        end, written = file.read().decode("utf-8", "replace"), 0
+        line = ("\n" * (not f"\n{end}".endswith("\n")) + line_after(end) + "\n").encode()
+        try:
+            written = file.write(line)  # at once, so that lines of several processes do not mix
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
+        except OSError:
+            if (place := file.tell()) == os.fstat(file.fileno()).st_size:  # nobody has written behind it
+                file.truncate(place - written)
+            raise
 
 
 def texts_in(value: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _TOUCH_SECONDS = 60.0  # how exactly it is known when a session was used last
+_MARGIN_SECONDS = 7 * 86400.0  # that a session is kept after its end: the clock of one process may be ahead
 TABLE = """CREATE TABLE IF NOT EXISTS sessions (key TEXT PRIMARY KEY, person TEXT NOT NULL, issuer TEXT NOT NULL,
 began DOUBLE PRECISION NOT NULL, used DOUBLE PRECISION NOT NULL)"""
 
@@ -30,9 +31,9 @@ class Session(NamedTuple):
 class TableSessions(ABC):
     """Where sessions are kept, by a key of 64 characters: the table `sessions` (`TABLE`) of a home."""
 
-    async def begin(self, key: str, session: Session, *, used_since: float, began_since: float) -> None:
-        """Keep a new session; remove those that were used, or began, before these times."""
-        await self._ask("DELETE FROM sessions WHERE used < ? OR began < ?", used_since, began_since)
+    async def begin(self, key: str, session: Session, *, began_since: float) -> None:
+        """Keep a new session; remove those that began before a time."""
+        await self._ask("DELETE FROM sessions WHERE began < ?", began_since)
         await self._ask("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", key, *session)
 
     async def read(self, key: str) -> Session | None:
@@ -68,7 +69,7 @@ class Sessions:
         """Begin a session; return the value of its cookie."""
         name, now = secrets.token_urlsafe(24), self._clock()
         session = Session(person, issuer, now, now)
-        await self._store.begin(_key(name), session, used_since=now - self._idle, began_since=now - self._most)
+        await self._store.begin(_key(name), session, began_since=now - self._most - _MARGIN_SECONDS)
         return f"{name}.{sign(self._secret, 'session', name)}"
 
     async def find(self, cookie: str, *, uses: bool = True) -> tuple[str, Session] | None:

@@ -35,6 +35,8 @@ def restore(home: FileHome, directory: Path) -> datetime:
     """Put the databases of a sound backup into a data directory that has none; return when the backup was begun."""
     copies = {file: directory / file.name for file in (home.checkpoints, home.memory)}
     try:
+        if directory.is_dir() and not (directory / _SINCE).exists():
+            raise HomeError(f"{directory} is no whole backup: it has no {_SINCE}, which is written last. Take another.")
         begun = datetime.fromisoformat((directory / _SINCE).read_text("ascii"))
         for file, copy in copies.items():
             if file.exists():

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from questbook.graphs.identity.sessions import TABLE, TableSessions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 VARIABLE = "QUESTBOOK_HOME"
 _SECRET_BYTES = 24
 _SECRET_CHARACTERS = 32
+_TURN_BYTES = 2**16  # what a turn may need on the disk
 _WAIT = 0.05  # seconds between two tries for a lock
 _LOCK_SECONDS = 10.0  # that a statement of the sessions waits for another one
 
@@ -62,7 +64,8 @@ class FileHome(NamedTuple):
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from error
         if not os.access(path, os.W_OK | os.X_OK):
-            raise _unusable(path, "no permission to write")
+            copied = "Of a disk that is read-only copy both databases, with the -wal files beside them"
+            raise _unusable(path, f"no permission to write. {copied}")
         return home
 
     @property
@@ -109,7 +112,7 @@ class FileHome(NamedTuple):
         await asyncio.to_thread(databases.create_database, self.memory)
 
     async def problem(self) -> str:
-        """Look whether the directory can be written, and its databases, as far as they are there, be read."""
+        """Look whether a turn could be written there, and the databases, as far as they are there, be read."""
         return await asyncio.to_thread(self._problem)
 
     def _problem(self) -> str:
@@ -117,9 +120,11 @@ class FileHome(NamedTuple):
             for file in (each for each in (self.checkpoints, self.memory) if each.exists()):
                 with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=1)) as database:
                     database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            with TemporaryFile(dir=self.path) as probe:  # without a name, where the system can
+                probe.write(bytes(_TURN_BYTES))
         except (OSError, sqlite3.Error):
             return "home"
-        return "" if os.access(self.path, os.W_OK | os.X_OK) else "home"
+        return ""
 
     @asynccontextmanager
     async def hold(self, lock: str, busy: str, wait: float = 0.0) -> AsyncIterator[Self]:  # noqa: D102

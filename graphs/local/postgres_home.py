@@ -9,7 +9,7 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from questbook.graphs.local.databases import AUTO, load_embedder
 from questbook.graphs.local.home import CampaignBusyError, HomeError, Namespace
 from questbook.graphs.local.postgres_checkpointer import SQL, PostgresCheckpointer, explained, without_tables
 from questbook.graphs.local.sharing import shared
-from questbook.graphs.turn.run_guard import SessionLocks, held_here, locks_of, session_options
+from questbook.graphs.turn.run_guard import HOLDER, TRY, SessionLocks, held_here, locks_of, session_options
 from questbook.memory.embeddings.embedders import KnownVectors, announced_dims, identify
 from questbook.memory.embeddings.loading import choose_embeddings
 from questbook.memory.errors import EmbedderChangedError
@@ -45,10 +45,13 @@ _POOL = 10  # connections of a process
 _PATIENCE = 30.0  # seconds that a connection is waited for, such as while the database is started again
 _IDLE_SECONDS = 1.0  # after which a connection is checked before it is used again
 # Plans of a search are for one user's rows, too few for compiling to pay; a row's words are sorted in memory.
-_SETTINGS = "SET jit = off; SET work_mem = '32MB'"
+# Who waits for a table that another has locked, such as VACUUM FULL, is told so; what is long by itself may be.
+_SETTINGS = "SET jit = off; SET work_mem = '32MB'; SET lock_timeout = '30s'"
 _META = "CREATE TABLE IF NOT EXISTS questbook_meta (key text PRIMARY KEY, value text NOT NULL)"
 _SET = "INSERT INTO questbook_meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
-_MIGRATING = "SELECT pg_try_advisory_lock(hashtextextended('questbook migrate', 0)) AS done"
+_MIGRATE = "questbook migrate"  # the lock
+_Say = Callable[[str], None]
+_SAYS, _LONGEST = 5.0, 600.0  # seconds: until `migrate` says that it waits, and until it gives up
 _DIMS = "SELECT atttypmod AS n FROM pg_attribute WHERE attrelid = 'store_vectors'::regclass AND attname = 'embedding'"
 _WAIT = 0.1  # seconds between two tries for a lock
 _ANSWERS = 2.0  # seconds in which a database that can be used answers a probe
@@ -194,17 +197,17 @@ class PostgresHome:
             row = connection.execute("SELECT value FROM questbook_meta WHERE key = %s", (f"secret {name}",)).fetchone()
         return str(row[0]) if row else ""
 
-    async def migrate(self, embeddings: Embeddings | str | None = None) -> list[str]:
+    async def migrate(self, embeddings: Embeddings | str | None = None, say: _Say = lambda _: None) -> list[str]:
         """Make or renew the tables, which may be repeated, also by several at once; return what was done.
 
         `embeddings` is the embedder of a new database, or its name; None: that of the settings. Tables that a newer
         version made stay as they are, and are refused if this one cannot use them; so are those for another embedder.
+        `say` is told for whom it waits.
         """
         with explained(self.name):
             async with await self._connect() as connection:
-                # Who waits in a statement keeps others from making an index.
-                while not (await _first(connection, _MIGRATING))["done"]:  # noqa: ASYNC110
-                    await asyncio.sleep(_WAIT)
+                await connection.execute(f"SET lock_timeout = '{_LONGEST:.0f}s'")
+                await self._take_turn(connection, say)
                 await connection.execute(_META)
                 meta = await _read_meta(connection)
                 if int(meta.get("oldest_reader", "0")) > SCHEMA:
@@ -214,7 +217,8 @@ class PostgresHome:
                 index = await asyncio.to_thread(_index_for, self.name, embeddings, meta.get("embedder", ""))
                 self._check_embedder(meta.get("embedder", ""), index)
                 await super(PostgresCheckpointer, PostgresCheckpointer(connection)).setup()
-                await postgres_store.HybridPostgresStore(connection, index=index).setup()
+                async with postgres_store.HybridPostgresStore(connection, index=index) as store:
+                    await store.setup()
                 for statement in (SESSIONS, *SQL["TABLES"], *postgres_store.TABLES):
                     await connection.execute(statement)
                 if (dims := (await _first(connection, _DIMS))["n"]) != index["dims"]:
@@ -226,6 +230,18 @@ class PostgresHome:
                 await connection.execute(raised, (str(SCHEMA), SCHEMA))
                 now = await _read_meta(connection)
         return [f"{name}: {now[name]}" for name in sorted(name for name in now if now[name] != meta.get(name))]
+
+    async def _take_turn(self, connection: Any, say: _Say) -> None:
+        """Wait, not in a statement, which would keep others from making an index, until no other one migrates."""
+        begun, limits = time.monotonic(), [_LONGEST, _SAYS]
+        while not (await _first(connection, f"{TRY} AS done", _MIGRATE))["done"]:
+            if time.monotonic() - begun > limits[-1]:
+                holder = (await _first(connection, HOLDER, _MIGRATE) or {}).get("application_name") or "another one"
+                busy = f"The {self.name} is being migrated by {holder}"
+                if limits.pop() == _LONGEST:
+                    raise HomeError(f"{busy}, for {_LONGEST:.0f} seconds now. Look what it waits for, and repeat this.")
+                say(f"{busy}: waiting for its end.")
+            await asyncio.sleep(_WAIT)
 
     def _pool(self) -> AbstractAsyncContextManager[AsyncConnectionPool[Any]]:
         return shared((PostgresHome, self.url), self._open_pool)  # whatever home asks, such as one of a probe

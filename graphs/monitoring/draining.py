@@ -6,6 +6,7 @@ message without a reply is answered by the next process that opens its campaign.
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from questbook.graphs.errors import SettingsError
 
 VARIABLE = "QUESTBOOK_DRAIN_SECONDS"  # how long the replies that are coming may take
 _SECONDS = 30.0
+_CLOSING, _AT_ONCE = 10.0, 1.0  # seconds that closing may take, and that a second signal leaves for it
 _REFUSAL = "This server is about to stop and takes no new turns. Nothing was changed; send it again in a moment."
 _HEADERS = {"retry-after": "5"}  # seconds, in which a proxy has found another process, or this one is back
 
@@ -26,14 +28,24 @@ class Drain:
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy, self._seconds, self._ends, self.has_begun = is_busy, _drain_seconds(), 0.0, False
-        self._changing = 0  # requests that change or export something, and are not answered yet
+        self._changing, self._signals = 0, 0  # requests that change or export something, and are not answered yet
 
     def begin(self, sig: int) -> bool:
         """Begin to drain if a signal asks for it; return whether the server has to go on meanwhile."""
+        self._signals += 1
+        if self._signals > 1:
+            self.end(_AT_ONCE)
         if sig != signal.SIGTERM or self.has_begun:
             return False
         self.has_begun, self._ends = True, time.monotonic() + self._seconds
         return True
+
+    def end(self, seconds: float = _CLOSING) -> None:
+        """End the process after so long if a signal has come: what closes may wait for a database without an answer."""
+        if self._signals:
+            ending = threading.Timer(seconds, os._exit, [1])
+            ending.daemon = True
+            ending.start()
 
     @property
     def is_over(self) -> bool:

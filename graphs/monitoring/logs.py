@@ -6,9 +6,11 @@ in the code that it came through, without its message. `user` and `campaign` are
 process, and with QUESTBOOK_LOG_KEY the same in all of them. Without the key nobody can find out a name by trying.
 """
 
+import errno
 import hashlib
 import logging
 import os
+import re
 import secrets
 import sys
 import threading
@@ -78,9 +80,9 @@ class _Line:
         line: JSON = {"event": _text_of(record, event.get("positional_args")), "level": level, "logger": record.name}
         line |= {"at": f"{record.module}:{record.lineno}"} | getattr(record, "fields", {})
         line |= self._ids(getattr(record, "ids", {}) or _run_ids() or _about.get())
-        if error := event.get("exc_info"):
-            line["errors"] = list(_errors(error[1]))
-        return line
+        given, values = event.get("exc_info"), event.get("positional_args") or ()
+        error = given[1] if given else next((one for one in values if isinstance(one, BaseException)), None)
+        return line | ({"errors": list(_errors(error))} if error else {})
 
     def _ids(self, known: JSON) -> JSON:
         names = {name: self._digest(str(known[name])) for name in ("user", "campaign") if known.get(name)}
@@ -129,5 +131,14 @@ def _errors(error: BaseException | None) -> Iterator[JSON]:
             return
         frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
         places = [f"{Path(code.co_filename).stem}:{line} {code.co_name}" for code, line in frames[-_MOST_PLACES:]]
-        yield {"type": type(error).__name__, "places": places}
+        yield {"type": type(error).__name__, "places": places} | _code_of(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _code_of(error: BaseException) -> JSON:
+    """Return the code of an error of the system or a database, which is nobody's words; {} if it has none."""
+    code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+    code = code or errno.errorcode.get(getattr(error, "errno", None) or 0)
+    if not code and hasattr(error, "sqlstate"):  # no connection: libpq says why in the system's words
+        code = next((name for number, name in errno.errorcode.items() if os.strerror(number) in str(error)), "")
+    return {"code": code} if code and re.fullmatch(r"[A-Z0-9_]{1,40}", str(code)) else {}

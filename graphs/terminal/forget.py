@@ -12,9 +12,8 @@ from questbook.graphs.interface.forgetting import find_words, forget_words, forg
 from questbook.graphs.interface.text import one_line
 from questbook.graphs.local.game import Game, open_game
 from questbook.graphs.local.home import Home, hold_campaign
-from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import thread_id_of
-from questbook.graphs.terminal.homes import replay
+from questbook.graphs.terminal.homes import forget_since
 from questbook.graphs.terminal.screen import ask, say
 
 _DECLINED = "Nothing was forgotten."
@@ -23,9 +22,8 @@ _WIDTH = 100
 
 async def forget(context: Context, flags: argparse.Namespace) -> bool:
     """Do what `questbook forget` asks for; return whether it was done."""
-    if since := getattr(flags, "again", None):
-        await replay(await asyncio.to_thread(find_home), context, since)
-        return True
+    if getattr(flags, "again", None):
+        return await forget_since(context, flags)
     words, yes = flags.what, flags.yes
     if flags.player and (words is not None or flags.campaign is not None):
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +40,7 @@ async def migrate(_: Settings, flags: argparse.Namespace) -> None:
     home = await asyncio.to_thread(find_home)
     if not hasattr(home, "migrate"):
         raise SettingsError(f"Which database? Name it with --database postgresql://… or {DATABASE}.")
-    done = await home.migrate(flags.embeddings)
+    done = await home.migrate(flags.embeddings, say)
     say(f"The {home.name} is ready." + "".join(f"\n{line}" for line in done))
 
 
@@ -88,7 +89,7 @@ async def bring_back(context: Settings, flags: argparse.Namespace) -> None:
     if listed is None:
         say(f"No list says what was forgotten since then ({VARIABLE}): whatever was, is back. Forget it again.")
     else:
-        await replay(home, context, begun.isoformat())
+        await replay(home, context, begun)
 
 
 async def _files() -> FileHome:
@@ -98,15 +99,35 @@ async def _files() -> FileHome:
     return home
 
 
-async def replay(home: Home, context: Settings, since: str) -> None:
-    """Forget again what was forgotten since a time, ISO 8601."""
-    try:
-        moment = datetime.fromisoformat(since).astimezone()
-    except ValueError as error:
-        raise SettingsError(f"--again: got {since!r:.40}; expected a time such as 2027-01-31T04:00.") from error
+async def replay(home: Home, context: Settings, since: datetime) -> None:
+    """Forget again what was forgotten since a time."""
     async with home.open_checkpointer() as checkpointer, home.open_store() as store:
-        done = await forget_again(store, checkpointer, [context.user], moment)
+        done = await forget_again(store, checkpointer, [context.user], since)
     say(f"Forgotten again: {number_of(len(done), 'entry', 'entries')} of the list.")
+
+
+async def forget_since(context: Settings, flags: argparse.Namespace) -> bool:
+    """Do what `questbook forget --again TIME` asks for; return whether it was done."""
+    try:
+        since = datetime.fromisoformat(flags.again)
+        if since.tzinfo is None or since > datetime.now(UTC):
+            raise ValueError("it has no zone, or is to come")
+        moment = f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError) as error:
+        expected = "a time that has passed, with its zone: 2027-01-31T04:00Z, as date -u +%FT%TZ writes it"
+        raise SettingsError(f"--again: got {flags.again!r:.40}; expected {expected}.") from error
+    home, listed = await asyncio.to_thread(find_home), SuppressionList.find()
+    lines = (await asyncio.to_thread(listed.since, since))[0] if listed else []
+    kinds = Counter({line["digest"]: line["kind"] for line in lines}.values())
+    amounts = [number_of(count, {"words": "phrase"}.get(kind, kind)) for kind, count in sorted(kinds.items())]
+    shown = f"Forgotten since {moment}, by the list: {', '.join(amounts) or 'nothing'}."
+    if flags.yes or not kinds:
+        say(shown)
+    elif not await ask([shown], "Forget it again?"):
+        say("Nothing was forgotten.")
+        return False
+    await replay(home, context, since)
+    return True
 
 
 _HEAD_LABELS = 3  # user, campaign, "head"
@@ -189,9 +210,10 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
     older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
     async with home.open_checkpointer() as saver:
         erasure = erasure_of(saver)
-        campaigns = await erasure.threads_of(context.user) if erasure else {}
+        campaigns, named = await erasure.threads_of(context.user) if erasure else {}, dict[str, Any]()
         if flags.campaign is None:
-            threads = [*campaigns] if flags.user else [thread for thread, _ in await saver.newest_of_threads()]
+            named = {} if flags.user else dict(await saver.newest_of_threads())
+            threads = [*(campaigns if flags.user else named)]
         else:
             own = thread_id_of(context.user, context.campaign)
             threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign] or [own]
@@ -218,7 +240,9 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         reason = "because another program uses it or the disk is full: what is free in it is used again"
         say(f"The file could not be made smaller now, {reason}. The next `questbook prune` tries again.")
     for thread, reason in done.skipped.items():
-        name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
+        whose = {"user": context.user, "campaign": campaigns.get(thread)} | named.get(thread, {})
+        user, campaign = (one_line(str(whose.get(name) or ""), 60) for name in ("user", "campaign"))
+        name = f"campaign {campaign!r} of {user}" if user and campaign else f"thread {thread}"
         say(f"Left as it is: {name}. {one_line(reason, 200)}")
     return True
 

@@ -34,12 +34,12 @@ ADDRESS = "QUESTBOOK_ADDRESS"
 """What this process calls itself where it holds a thread, such as its URL behind a proxy; else host and process id."""
 _PROGRAM = "questbook "
 _MAX_NAME = 63 - len(_PROGRAM)  # bytes; PostgreSQL cuts a session's name
-_TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+TRY = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _FREE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _PING = "SELECT %s::text IS NOT NULL"
 # PostgreSQL notices within half a minute that a machine has vanished, and lets others have its locks.
 _KEEPALIVE = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
-_HOLDER = """
+HOLDER = """
 SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid), hashtextextended(%s, 0) AS number
 WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND datname = current_database()
     AND classid = ((number >> 32) & 4294967295)::oid AND objid = (number & 4294967295)::oid
@@ -144,7 +144,7 @@ class SessionLocks:
     def take(self, name: str) -> bool:
         """Take a lock, unless another process, or someone else in this one, has it."""
         with self._one:
-            if name in self._held or not self._ask(_TRY, name):
+            if name in self._held or not self._ask(TRY, name):
                 return False
             self._held.add(name)
             return True
@@ -193,7 +193,7 @@ class SessionLocks:
     def holder(self, name: str) -> str:
         """Return what the process calls itself that has a lock; "" if none has."""
         with self._one:
-            return str(self._ask(_HOLDER, name) or "").removeprefix(_PROGRAM)
+            return str(self._ask(HOLDER, name) or "").removeprefix(_PROGRAM)
 
     def close_if_idle(self) -> None:
         """End the session, unless something is held."""
@@ -213,7 +213,7 @@ class SessionLocks:
         self.session = None
         session = self.driver.connect(self.url, autocommit=True, **session_options())
         session.execute(_KEEPALIVE)
-        self._held -= {each for each in self._held if not self._first(session, _TRY, each)}
+        self._held -= {each for each in self._held if not self._first(session, TRY, each)}
         self.session = session
         return self._first(session, statement, name)
 

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
+from questbook.graphs.forgetting.suppression import SuppressionList
 from questbook.graphs.identity.identity import TokenCheck
 from questbook.graphs.identity.sessions import Sessions
 from questbook.graphs.local.home import CampaignBusyError, Home, HomeError
@@ -62,6 +63,8 @@ def create_app(
     """
     home = home or find_home()
     secret, check = home.secret("page-token"), tokens or (People(people) if people else None)
+    if (listed := SuppressionList.find()) and (unreadable := listed.check()):
+        _log.warning("The list of what was forgotten: line %d cannot be read (of %d)", unreadable[0], len(unreadable))
     limits, audit, sign_in = None, None, None
     if check or log_in:
         limits, audit = Limits.from_environment(), AuditLog.from_environment(home.path)
@@ -92,6 +95,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            app.state.page.pool.drain.end()
             await app.state.page.pool.close()
 
 

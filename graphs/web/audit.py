@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.forgetting.suppression import append_line
+from questbook.graphs.local.home import HomeError
 
 VARIABLE = "QUESTBOOK_AUDIT"  # where its lines go: "file" (audit.log in the data directory), or "stderr"
 Event = Literal["sign-in", "failed sign-in", "sign-out", "share", "forget", "rename", "export", "refused"]
@@ -30,20 +32,20 @@ class AuditLog:
         where = variables.get(VARIABLE, "").strip() or "file"
         if where not in ("file", "stderr"):
             raise SettingsError(f'{VARIABLE}: got {where!r:.40}; expected "file" or "stderr".')
-        return cls(home / "audit.log" if where == "file" else None)
+        path = home / "audit.log" if where == "file" else None
+        if path and (path.is_dir() or not os.access(path if path.exists() else home, os.W_OK)):
+            raise SettingsError(f"Cannot write {path}: correct its permissions, or set {VARIABLE}=stderr.")
+        return cls(path)
 
     async def write(self, event: Event, who: str, address: str, **more: str | list[str]) -> None:
-        """Write what happened; `who` is "" if that is not known. What cannot be written should not happen either."""
+        """Write what happened; `who` is "" if that is not known. If it cannot be written, a HomeError: it must not."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = json.dumps({"time": now, "event": event, "who": who, "address": address} | more) + "\n"
-        await asyncio.to_thread(self._append, line)
-
-    def _append(self, line: str) -> None:
+        line = json.dumps({"time": now, "event": event, "who": who, "address": address} | more)
         if self._path is None:
-            sys.stderr.write(line)
+            sys.stderr.write(f"{line}\n")
             return
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(file, line.encode())  # at once, so that lines of several processes do not mix
-        finally:
-            os.close(file)
+            await asyncio.to_thread(append_line, self._path, lambda _: line)
+        except OSError as error:  # without its path, since whoever asked for it is told
+            problem = f"The audit log cannot be written: {error.strerror or error}"
+            raise HomeError(f"{problem}. Nothing was changed; try again in a moment.") from error

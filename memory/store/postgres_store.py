@@ -38,6 +38,7 @@ _SQL: JSON = tomllib.loads(_FOLDER.joinpath("postgres.toml").read_text("utf-8"))
 TABLES = tuple(statement.replace("{WORDS}", _SQL["WORDS"]) for statement in _SQL["TABLES"])
 """Statements that add to LangGraph's tables what the searches need; they may be repeated."""
 _COLUMNS = ("branch", "turn")
+_CLOSING = 5.0  # seconds that a batch may take to end
 _AT_ONCE = 8  # questions of one batch that are embedded at the same time
 _JOINS = {"$or": (" OR ", "false"), "$and": (" AND ", "true")}  # the second: what an empty list says
 _ORDER = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -56,6 +57,17 @@ class HybridPostgresStore(AsyncPostgresStore):
     VECTOR_MIGRATIONS = tuple(
         Migration("SELECT 1") if step.condition is not None else step for step in AsyncPostgresStore.VECTOR_MIGRATIONS
     )
+
+    async def __aexit__(self, *error: Any) -> None:
+        """Close, after what was asked for; LangGraph leaves its task to the garbage collector, which complains."""
+        await super().__aexit__(*error)
+        if self._task is not None:
+            for _ in range(2):  # the first may only end a batch, the second ends the task
+                cast("Any", self._aqueue).put_nowait(None)
+            _, left = await asyncio.wait({self._task}, timeout=_CLOSING)
+            for task in left:
+                task.cancel()
+            self._aqueue = asyncio.Queue()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: reads, then writes."""
