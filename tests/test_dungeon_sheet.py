@@ -260,3 +260,25 @@ def test_in_the_quest_only_the_maximum_of_hit_points_follows_the_page():
     assert fill_sheet(ready, ready, quest) == {}
     trained = ready.apply({"hit_points": 40}).page
     assert fill_sheet(ready, trained, quest)["quest"] == {"condition": {"max_hp": 40}}
+
+
+def test_the_maximum_of_hit_points_follows_level_class_and_constitution_until_a_person_sets_it():
+    def raised(before, quest, **change):
+        page = before.apply(change).page
+        patches = fill_sheet(before, page, quest)
+        return before.apply(patches["character"]).page, quest.apply(patches.get("quest", {})).page
+
+    page = CharacterNotebook.load(MIRA)
+    patches = fill_sheet(page, page, StateNotebook())
+    page, quest = page.apply(patches["character"]).page, StateNotebook().apply(patches["quest"]).page
+    page, quest = raised(page, quest, level=5)
+    assert (quest.condition.hp, quest.condition.max_hp) == (9 + 4 * 6,) * 2, "who is unhurt stays so"
+    page, quest = raised(page, quest.apply({"condition": {"hp": 7}}).page, abilities={"constitution": 20})
+    assert (quest.condition.hp, quest.condition.max_hp) == (7, 13 + 4 * 10)
+    page, quest = raised(page, quest, **{"class": "wizard"})
+    assert (page.hit_points, quest.condition.max_hp) == (11 + 4 * 9,) * 2
+    page, quest = raised(page, quest, hit_points=99)
+    page, quest = raised(page, quest, level=6)
+    assert (page.hit_points, quest.condition.max_hp) == (99, 99), "a person said so"
+    page, quest = raised(page, quest, hit_points=None)
+    assert (page.hit_points, quest.condition.max_hp) == (11 + 5 * 9,) * 2

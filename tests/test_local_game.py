@@ -142,6 +142,29 @@ async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
         assert [event async for event in game.resume()] == []
 
 
+@pytest.mark.parametrize("next_step", ["another try", "other words", "taken back"])
+async def test_that_a_person_stopped_a_reply_is_kept_until_something_follows(model, next_step):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        assert not await game.keep_stopped(), "there is a reply"
+        model.queue("quest", *[ModelError("The model is busy.")] * 2)
+        with pytest.raises(ModelError, match="busy"):
+            await played(game, "look")
+        assert not (await game.saved_game()).is_stopped
+        assert await game.keep_stopped()
+    async with open_game(context()) as game:
+        assert (await game.saved_game()).is_stopped
+        if next_step == "taken back":
+            await (await game.history()).take_back()
+        else:
+            with pytest.raises(ModelError, match="busy"):
+                await anext(event async for event in game.resume() if isinstance(event, ReplyPiece))
+            if next_step == "other words":
+                await game.keep_stopped()
+                await played(game, "listen")
+        assert not (await game.saved_game()).is_stopped
+
+
 async def test_a_campaign_whose_first_messages_fail_begins_with_the_one_that_is_answered(model):
     async with open_game(context()) as game:
         for words in ("one", "two", "three"):

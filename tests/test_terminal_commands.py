@@ -710,6 +710,7 @@ BARE = "The command is {}. To say it in the story, write it with a full stop."
         (["quit", "exit"], [BARE.format("/quit")] * 2),
         (["/quit", "not said"], []),
         ([KeyboardInterrupt(), KeyboardInterrupt(), "not said"], [AGAIN]),
+        ([KeyboardInterrupt(), KeyboardInterrupt("I wal"), KeyboardInterrupt(), "not said"], [AGAIN] * 2),
         ([KeyboardInterrupt(), "", KeyboardInterrupt(), "quit"],
          [AGAIN, "Say what your character does, or /help.", AGAIN, BARE.format("/quit")]),
         (["x" * 8001], ["That is 8,001 characters; the dungeon master reads at most 8,000 at once. Nothing was sent; "
@@ -787,10 +788,16 @@ async def test_ctrl_c_stops_a_reply_and_says_that_the_message_is_kept(typed, mod
             await asyncio.sleep(5)
             yield
 
-    model.__class__ = Slow
+    quick, model.__class__ = type(model), Slow
     shown = await typed("I'm Mira.")
     stopped = "Stopped. Your message is kept; /retry answers it, or say something else in its place."
     assert shown[2:] == [stopped, GOODBYE]
+    model.__class__ = quick
+    model.queue("interview", say("Hello."))
+    waits = "You stopped it: /retry answers it, or say something else in its place."
+    assert (await typed("/retry"))[2:] == [
+        "Your last message has no reply yet: “I'm Mira.”", waits, "Turn 1 goes on.", "Hello.", GOODBYE,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("events", "said"), [

@@ -47,11 +47,11 @@ def test_ctrl_c_at_the_prompt_hints_and_twice_leaves(home):
     terminal.expect("Ctrl-C again quits")
     terminal.enter("")
     terminal.expect("/help")
-    for _ in range(2):
+    for keys in ("\x03", "I wal\x03", "\x03"):  # the second leaves the line that was begun
         terminal.expect(">\x1b[0m")
-        terminal.send("\x03")
+        terminal.send(keys)
     assert terminal.close() == 0
-    assert terminal.text.count("Ctrl-C again quits") == 2
+    assert terminal.text.count("Ctrl-C again quits") == 3
 
 
 def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
@@ -73,6 +73,8 @@ def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
     assert "fifteen" not in terminal.text
     again = FakeTerminal.scripted(home, TELL)
     again.expect("no reply yet: “hello out there”")
+    again.expect("You stopped it: /retry answers it")
+    again.enter("/retry")
     again.expect("fifteen.")
     again.leave()
 

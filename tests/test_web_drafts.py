@@ -148,7 +148,7 @@ def test_the_tree_keeps_its_row_its_choice_and_the_name_that_one_writes(page, si
         other.say("I leave the town.")
         rows = page.locator("#tree [role=treeitem]")
         expect(rows).to_have_count(2)
-        page.select_option("#one", index=1)
+        page.select_option("#one", index=2)
         chosen = page.input_value("#one")
         page.fill("#line", "the qu")
         page.locator("#tree [aria-selected=true]").focus()

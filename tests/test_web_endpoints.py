@@ -111,12 +111,13 @@ TABLE = {
         ask(f"/u/ann/c/{'a' * 300}/", 409),
         ask(f"/u/ann/c/{'a' * 300}/stop", 409, "POST"),
         ask("/new", 303, params={"name": "a" * 3000}),
+        ask("/new", 409, params={"name": "  "}),
     ]
     + [ask("lore", 400, "POST", files=[("files", (f"{n}.md", b"x")) for n in range(21)])],
     "no form at all": [
         *asks(["lore", "settings", "share", "retract"], 200, "POST"),
-        *asks(["edit", "rewrite", "stop", "put-away", "wish"], 204, "POST"),
-        *asks(["forget", "go", "line", "lore/remove", "rename", "/import"], 409, "POST"),
+        *asks(["stop", "put-away", "wish"], 204, "POST"),
+        *asks(["edit", "rewrite", "forget", "go", "line", "lore/remove", "rename", "/import"], 409, "POST"),
         ask("page", 404, "POST"),
         ask("say", 303, "POST"),
     ],

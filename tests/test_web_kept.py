@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from postgres import migrated_database
-from web_server import MIRA, Visitor, address_of, page_server, serving
+from web_server import MIRA, Visitor, address_of, half_answers, page_server, serving
 
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.local.checkpointer import Checkpointer
@@ -86,6 +86,25 @@ def say(visitor, words=WORDS):
 def test_a_message_is_in_the_checkpoint_when_the_page_hears_that_it_was_taken(server, visitor, slow):
     assert say(visitor).status_code == 200
     assert last_words(server) == WORDS
+
+
+def test_a_stopped_reply_waits_for_its_person_and_one_that_was_cut_off_goes_on_by_itself(server, visitor):
+    def begin_again():
+        server.stop()
+        server.start()
+        visitor.open()
+        return visitor.get("story").text
+
+    with half_answers():
+        say(visitor)
+        assert visitor.post("stop").status_code == 204
+        for _ in range(2):
+            story = begin_again()
+            assert ("Try again" in story, "Take it back" in story, 'id="live"' in story) == (True, True, False)
+        assert visitor.post("retry").status_code == 204
+        assert 'id="live"' in begin_again(), "the retry was cut off"
+    visitor.wait_for()
+    assert saved_game(server).unanswered is None
 
 
 @pytest.mark.slow

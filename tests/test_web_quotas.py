@@ -116,7 +116,6 @@ def test_to_open_a_campaign_whose_message_has_no_reply_is_a_turn_or_leaves_the_m
     ann.say(MIRA)
     with half_answers():
         ann.post("say", text="I look around.", ticket="1")
-        ann.post("stop")
         server.stop()
     monkeypatch.setenv("QUESTBOOK_MOST_TURNS", "1")
     server.start()

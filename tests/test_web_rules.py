@@ -85,11 +85,19 @@ Maren says: **no**.
 
 ***
 
+Item | Price
+---|--:
+~~rope~~ | 2 <b>
+lamp
+
 ```
 <script>
 ```
 Done"""
-HARMFUL = re.compile(r"<(?!/?(?:p|em|strong|ul|ol|li|blockquote|pre|code)>|(?:hr|br) />)[^>]*>|<ol start")
+HARMFUL = re.compile(
+    r"<(?!/?(?:p|em|strong|s|ul|ol|li|blockquote|pre|code|table|thead|tbody|tr|th|td)>|(?:hr|br) />)"
+    r"[^>]*>|<ol start"
+)
 
 
 def test_markdown_is_rendered_and_nothing_of_it_loads_links_or_runs():
@@ -98,7 +106,8 @@ def test_markdown_is_rendered_and_nothing_of_it_loads_links_or_runs():
         "<p><strong>The <em>quay</em></strong></p>", "<strong>no</strong>",
         "<blockquote>\n<p>Not tonight.</p>\n<blockquote>",
         "<li>\n<p>Wait_for_the tide</p>", "<li>a hook</li>", "<hr />", "&lt;b onclick=", "[here](javascript:alert(1))",
-        "![map](https://evil.example/x.png)", "<pre><code>&lt;script&gt;",
+        "![map](https://evil.example/x.png)", "<pre><code>&lt;script&gt;", "<th>Price</th>",
+        "<td><s>rope</s></td>\n<td>2 &lt;b&gt;</td>", "<td>lamp</td>",
     ):  # fmt: skip
         assert part in shown
     assert not HARMFUL.search(shown)
@@ -129,7 +138,7 @@ def test_a_long_list_that_comes_in_small_pieces_is_not_made_again_for_each():
 def blocks(made):
     """The elements of the outermost level."""
     found, depth, begin = [], 0, 0
-    for tag in re.finditer(r"<(/?)(p|ul|ol|blockquote|pre|hr)\b[^>]*>", made):
+    for tag in re.finditer(r"<(/?)(p|ul|ol|blockquote|pre|table|hr)\b[^>]*>", made):
         if tag[2] != "hr":
             depth += -1 if tag[1] else 1
         if not depth:
@@ -150,6 +159,7 @@ def test_the_pieces_on_the_page_make_what_the_story_shows_and_the_prompt_says_wh
     assert "**The *quay***" in chronicle
     assert "- a rope\n  - a hook" in chronicle
     assert "\\<b onclick" in chronicle
+    assert "~~rope~~ | 2 \\<b>\n" in chronicle
     assert not HARMFUL.search(reply_of(player.get("fidelity").text) if "reply" in player.get("fidelity").text else "")
 
 
@@ -443,6 +453,7 @@ STATUS = '<option value="open" selected>open</option><option value="done">done</
 CARDS = [
     ("character", "class", ">rogue</textarea>", "Rogue, wizard, fighter"),
     ("character", "level", 'value="1" inputmode="numeric"', "<small>1 to 20.</small>"),
+    ("character", "hit_points", 'value="9" inputmode="numeric"', "Maximum hit points."),
     ("character", "abilities/strength", 'inputmode="numeric"', "Physical power."),
     ("quest", "people/Oda/alive", YES_NO, "Whether they live."),
     ("quest", "people/Oda/last_seen", ">the bar</textarea>", "<b>last seen</b> the bar"),
@@ -455,7 +466,7 @@ CARDS = [
     ("quest", "clock/day", 'value="1" inputmode="numeric"', "Day of the adventure, from 1."),
 ]
 NO_CARDS = [
-    "character/class_name", "character/hit_points", "character", "quest/secrets", "quest/fallen", "quest",
+    "character/class_name", "character", "quest/secrets", "quest/fallen", "quest",
     "quest/condition/max_hp", "quest/people/Oda/nose", "core/sections",
 ]  # fmt: skip
 
@@ -506,6 +517,8 @@ REFUSED = [
     ("quest/inventory", None, {"name": "ROPE"}, "'rope' is on the page already. Choose it there to change it."),
     ("quest/inventory/rope", "-1", {}, "-1 does not fit here; the nearest that does is 0. Nothing was changed."),
     ("quest/people/Oda/alive", "maybe", {}, "alive"),
+    ("character/goal", " ", {}, "Since the quest has begun, this cannot be empty."),
+    ("character/name", None, {"delete": "1"}, "Write something else here."),
 ]
 
 
@@ -651,3 +664,40 @@ def test_while_a_reply_comes_the_page_shows_it_as_far_as_it_has_come(model, play
     assert player.post("stop").status_code == 204
     alone = unanswered_in(player.get("story").text)
     assert "The reply was broken off. What you say instead takes its place." in alone
+
+
+def test_a_table_with_more_cells_than_anybody_reads_stays_text():
+    row = "|".join("abc")
+    assert "<table>" in to_html(f"{row}\n---|---|---\n" + f"{row}\n" * 1000)
+    assert "<table>" not in to_html(f"{row}\n---|---|---\n" + "a\n" * 2000)
+
+
+def test_a_level_raises_the_hit_points_on_the_page_at_once_and_a_person_may_set_their_maximum(player):
+    def points():
+        sheet = player.get("panel/sheet").text
+        assert 'aria-label="level: ' in sheet
+        return re.findall(r'aria-label="(?:Hit points|hit points|hp): ([\w ]+)"', sheet)
+
+    assert points() == ["9 of 9", "9", "9"]
+    assert change(player, "character/level", "5").status_code == 204
+    assert points() == ["33 of 33", "33", "33"]
+    assert change(player, "character/hit_points", "40").status_code == 204
+    assert change(player, "quest/condition/hp", "39").status_code == 204
+    assert points() == ["39 of 40", "39", "40"]
+    player.say("I wait.")
+    assert points() == ["39 of 40", "39", "40"]
+
+
+def test_places_are_compared_with_the_turn_before_first_and_empty_words_are_refused_in_a_sentence(player):
+    player.say("I wait.")
+    assert re.search(r'name="one"><option value="1">turn 1, the one before</option>', player.get("panel/tree").text)
+    assert "<p>turn 1</p>" in player.get("compare?one=1&other=").text
+    for act in ("edit", "rewrite"):
+        answer = player.post(act, text=" ", turn="2")
+        assert (answer.status_code, "Nothing is written here, so nothing was changed." in answer.text) == (409, True)
+
+
+def test_a_key_that_the_provider_refuses_sends_a_player_to_the_settings(model, player):
+    story = fail(model, player, "I dive.", status(401, message="Wrong key."))
+    assert "or choose another model under Settings, or tell whoever runs this page." in html.unescape(story)
+    assert "--model" not in story

@@ -394,6 +394,9 @@ class QuickGame:
         self.sent.append(text)
         yield ReplyPiece(f"You say {text}.", "a")
 
+    async def keep_stopped(self):
+        self.sent.append("stopped")
+
     def unread_notices(self):
         return self.notices
 

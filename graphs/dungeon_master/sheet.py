@@ -154,12 +154,14 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
 
     The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
     entered the quest yet, which then has no maximum of hit points, enters it in the morning of the first day, unhurt,
-    with their kit and a little gold. Later, the quest follows the maximum of hit points that a person sets. `before` is
-    the character's page as state holds it, `page` as it is now, complete.
+    with their kit and a little gold. Later, the quest follows the maximum of hit points: the rules', or what a person
+    set. `before` is the character's page as state holds it, `page` as it is now, complete.
     """
-    starts, rules = quest.condition.max_hp is None, rules_of(page.class_name)
+    condition, rules, starts = quest.condition, rules_of(page.class_name), quest.condition.max_hp is None
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)
-    most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
+    most, was = hit_points(page.class_name, page.level, abilities["constitution"]), before.abilities.constitution
+    if page.hit_points not in (None, hit_points(before.class_name, before.level, was) if was else None):
+        most = page.hit_points
     filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (dict(rules.kit) if starts else {})}
     ready = page.apply(filled).page
     patches: dict[str, JSON] = {"character": ready.patch_from(before)}
@@ -170,6 +172,6 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
             "gold": quest.gold or rules.gold,
             "clock": {"day": quest.clock.day, "time": quest.clock.time or "morning"},
         }
-    elif quest.condition.max_hp != most:
-        patches["quest"] = {"condition": {"max_hp": most}}
+    elif condition.max_hp != most:  # who is unhurt stays so
+        patches["quest"] = {"condition": {"max_hp": most} | ({"hp": most} if condition.hp == condition.max_hp else {})}
     return {channel: patch for channel, patch in patches.items() if patch}

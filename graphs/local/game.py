@@ -18,6 +18,7 @@ from questbook.graphs.events import STREAM_MODES, Event, NodeStart, Notice, even
 from questbook.graphs.local.home import Held, Home, hold_campaign
 from questbook.graphs.local.homes import find_home
 from questbook.graphs.local.saved_game import (
+    STOPPED,
     HomeCheckpointer,
     SavedGame,
     last_of_threads,
@@ -220,6 +221,15 @@ class Game:
             async for event in events:
                 yield event
 
+    async def keep_stopped(self, *, is_stopped: bool = True) -> bool:
+        """Keep that a person stopped the reply that is missing, or that it goes on; return whether one is missing."""
+        last = await self.checkpointer.aget_tuple(self.config)
+        if last is None or SavedGame.of(last).unanswered is None:
+            return False
+        task, channel, _ = STOPPED
+        await self.checkpointer.aput_writes(last.config, [(channel, is_stopped)], task)
+        return True
+
     async def _finish(self) -> None:
         if self._run is not None:
             self._unread += await self._run.finish()
@@ -229,8 +239,11 @@ class Game:
         self, message: Any, config: RunnableConfig | None, context: Settings | None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        if message is not None and config is None and (saved := await self.saved_game()) and saved.unanswered:
-            await (await self.history(only_looks=True)).take_back()
+        if config is None and (saved := await self.saved_game()) and saved.unanswered:
+            if message is not None:
+                await (await self.history(only_looks=True)).take_back()
+            elif saved.is_stopped:
+                await self.keep_stopped(is_stopped=False)
         config, context = config or self.config, context or self.context
         stream = graph.astream(message, config, context=context, stream_mode=STREAM_MODES, durability="sync")
         try:

@@ -21,6 +21,8 @@ from questbook.types import JSON
 
 OWNER = "questbook_owner"
 """Key of a checkpoint's metadata: who began the thread, on a server with a log-in. No caller can write it."""
+STOPPED = ("questbook-stopped", "__error__", True)
+"""Pending write of a checkpoint whose reply a person stopped; an error, since only these can be written over."""
 _log = logging.getLogger(__name__)
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 """UUID namespace of the thread ids. Never change it: every saved game would be lost."""
@@ -57,6 +59,7 @@ class SavedGame(NamedTuple):
     played: str  # when the checkpoint was written, ISO 8601 in UTC
     values: JSON  # the state's channels
     users: frozenset[str] = frozenset()  # all whose it is said to be
+    is_stopped: bool = False  # whether a person stopped the reply that is missing, so that no start goes on with it
 
     @classmethod
     def of(cls, saved: CheckpointTuple) -> Self:
@@ -67,7 +70,7 @@ class SavedGame(NamedTuple):
         _, campaign = values.get("campaign") or ("", metadata.get("campaign", ""))
         user, campaign = min(users) if len(users) == 1 else "", str(campaign) if len(users) < 2 else ""
         thread_id, played = str(saved.config["configurable"]["thread_id"]), str(saved.checkpoint["ts"])
-        return cls(user, campaign, thread_id, played, values, users)
+        return cls(user, campaign, thread_id, played, values, users, STOPPED in (saved.pending_writes or []))
 
     @property
     def on_own_thread(self) -> bool:

@@ -38,7 +38,7 @@ class Pipe:
 
         Raises:
             EOFError: There are no more lines.
-            KeyboardInterrupt: A person pressed Ctrl-C.
+            KeyboardInterrupt: A person pressed Ctrl-C; it holds what they had typed.
         """
         raw = sys.stdin.buffer.readline()
         if not raw:
@@ -92,7 +92,10 @@ class Keyboard(Pipe):
 
     async def line(self, words: str = "") -> str:  # noqa: D102
         # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
-        return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+        try:
+            return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._session.default_buffer.text) from None
 
     async def above(self, show: Callable[[], None]) -> None:  # noqa: D102
         from prompt_toolkit.application import run_in_terminal
@@ -158,15 +161,18 @@ class GameLoop:
                 await self._follow(await slash.run_command(self._terminal, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
-                await self._turn(self._game.resume())
+                if saved.is_stopped:
+                    self._screen.say("You stopped it: /retry answers it, or say something else in its place.")
+                else:
+                    await self._turn(self._game.resume())
             interrupted = False
             while True:
                 try:
                     line = await self._next_line()
                 except EOFError:
                     break
-                except KeyboardInterrupt:
-                    if interrupted:
+                except KeyboardInterrupt as typed:
+                    if interrupted and not str(typed):
                         break
                     self._screen.say("Ctrl-C again quits, and so do Ctrl-D and /quit; /help lists the commands.")
                     interrupted = True
@@ -272,8 +278,7 @@ class GameLoop:
             reply.close()
 
     async def _say_what_is_kept(self) -> None:
-        saved = await self._game.saved_game()
-        if saved and saved.unanswered is not None:
+        if await self._game.keep_stopped():
             self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else in its place.")
         elif not self._has_begun:
             self._screen.say("Stopped before anything was sent; the up arrow brings your words back.")

@@ -114,9 +114,8 @@ class CampaignPool:
     async def get(self, scope: Scope, name: str, machine: str, owner: str) -> OpenCampaign:
         """Return a campaign, which stays open while the request of `scope` lasts.
 
-        If it is not open, it is opened, and a message that was left without a reply is answered, as a turn of who asks
-        if they may play one. If it has not begun,
-        a request that changes nothing gets a preview, which is for itself alone.
+        If it is not open, it is opened, and a message whose reply nobody stopped is answered, as a turn of who asks if
+        they may play one. If it has not begun, a request that changes nothing gets a preview, for itself alone.
 
         Raises:
             BusyError: Too many are open, and nobody has more than who asks; or too many are being opened.
@@ -264,7 +263,7 @@ class CampaignPool:
             campaign = OpenCampaign(game, resources, is_new=is_new, is_preview=is_preview)
             campaign.key, campaign.person, campaign.hides = key, person, self._quotas is not None
             campaign.load_ahead()
-            if (saved := await game.saved_game()) and saved.unanswered is not None:
+            if (saved := await game.saved_game()) and saved.unanswered is not None and not saved.is_stopped:
                 with suppress(HTTPException):  # who has played too often finds it with *Try again*
                     if self._quotas:
                         self._quotas.check_turn(person)

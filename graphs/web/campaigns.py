@@ -69,8 +69,9 @@ async def show_all(request: Request) -> Response:
 async def new(request: Request) -> Response:
     """Go to the page of a campaign, or companion, that begins with its first message."""
     machine = COMPANION if request.query_params.get("kind") == COMPANION else GAME
-    name = short_name(request.query_params.get("name")) or ("companion" if machine == COMPANION else "default")
-    state = state_of(request)
+    state, usual = state_of(request), "companion" if machine == COMPANION else "default"
+    if not (name := short_name(request.query_params.get("name", usual))):
+        raise InputError("A new campaign needs a name. Go back, and write one.")
     return RedirectResponse(state.url(name, machine, state.person(request)) + "/", 303)
 
 
@@ -100,8 +101,7 @@ async def show(request: Request, campaign: OpenCampaign) -> Response:
 
 async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Response:
     """Change the campaign's own settings; a refusal is shown beside the setting that it names."""
-    game, settings = campaign.game, _settings_of(form)
-    state = state_of(request)
+    game, settings, state = campaign.game, _settings_of(form), state_of(request)
     base, name = state.context.model_copy(update={"user": game.context.user}), assistant_name(game.context.campaign)
     try:
         common, changed = (campaign_pool.context_of(base, game.machine, name, of) for of in ({}, settings))
@@ -273,8 +273,7 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     state, game, context = state_of(request), campaign.game, campaign.game.context
     user, name = context.user, context.campaign
     own = await campaign_pool.settings_of(state.home, user, name)
-    is_game = game.machine == GAME
-    fields = type(context).model_fields
+    is_game, fields = game.machine == GAME, type(context).model_fields
     return {
         "campaign": assistant_name(name),
         "is_game": is_game,

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.interface.text import clean
@@ -58,7 +59,7 @@ def part_at(page: str, names: Sequence[str]) -> Part | None:
 def _parts_of(page: type[BaseModel]) -> Iterator[Part]:
     secret = page.SECRET if issubclass(page, Notebook) else frozenset()
     for name, field in page.model_fields.items():
-        if name not in secret and not by_engine(field):
+        if name not in secret and (not by_engine(field) or name == "hit_points"):  # a person may set their maximum
             yield _part(field.alias or name, field.annotation, field.description or "")
 
 
@@ -117,12 +118,9 @@ async def field(request: Request, campaign: OpenCampaign) -> Response:
     if part is None or not names or saved is None:
         return html(request, "problem.html", {"text": "There is nothing here that can be changed."}, 404)
     value = _value_of(saved.view, page, names)
-    values = {"page": page, "names": names, "part": part, "value": value}
-    if value is None:
-        values |= {"causes": [], "reason": "Nothing is written here yet."}
-    else:
-        values |= await origin(game, ".".join(names))
-    return html(request, "card.html", values)
+    nothing: JSON = {"causes": [], "reason": "Nothing is written here yet."}
+    causes = nothing if value is None else await origin(game, ".".join(names))
+    return html(request, "card.html", {"page": page, "names": names, "part": part, "value": value, **causes})
 
 
 async def change(_: Request, campaign: OpenCampaign, form: FormData) -> None:
@@ -134,9 +132,14 @@ async def change(_: Request, campaign: OpenCampaign, form: FormData) -> None:
     value: Any = None if form.get("delete") else read_value(part, str(form.get("value", "")))
     if part.kind == "list" and not form.get("delete"):
         value = _new_entry(part, form, _value_of(saved.view, page, names) or {})
-    _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
+    changed = _check_fits(PAGES[page].load(saved.values.get(page)), names, value)
+    patches = {page: patch_of(names, value)}
+    if isinstance(changed, CharacterNotebook) and (before := saved.character).complete:
+        if not changed.complete:
+            raise InputError("Since the quest has begun, this cannot be empty. Write something else here.")
+        patches = fill_sheet(before, changed, saved.quest)
     async with campaign.change(is_same_line=True):
-        await (await campaign.game.history()).write({page: patch_of(names, value)})
+        await (await campaign.game.history()).write(patches)
 
 
 async def core(_: Request, campaign: OpenCampaign, form: FormData) -> None:
@@ -180,14 +183,15 @@ async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = T
     return {"causes": list(turns.values())[:_MOST_CAUSES], "reason": ""}
 
 
-def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> None:
-    """Refuse what the page would correct: a model is corrected without a word, a person is asked."""
+def _check_fits(page: Notebook, names: Sequence[str], value: Any) -> Notebook:
+    """Return the changed page; refuse what it would correct: a model is corrected without a word, a person asked."""
     change = page.apply(patch_of(names, value), by_model=False)
     if any(note.startswith(f"{'.'.join(names)}: ") for note in change.notes):
         nearest: Any = change.page.as_json()
         for name in names:
             nearest = nearest.get(name) or {}  # of what is used up there is none
         raise InputError(f"{value} does not fit here; the nearest that does is {nearest or 0}. Nothing was changed.")
+    return change.page
 
 
 def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:

@@ -51,8 +51,7 @@ class LimitedBody:
         try:
             message = await asyncio.wait_for(self._receive(), min(_PAUSE_SECONDS, max(self._left, 0)))
         except TimeoutError:
-            text = "The request came too slowly. Nothing was changed; send it again."
-            raise HTTPException(408, text, _CLOSE) from None
+            raise HTTPException(408, "The request came too slowly. Nothing was changed.", _CLOSE) from None
         self._left -= time.monotonic() - began  # not since the request began: it may have waited for a place here
         self._is_whole = message["type"] != "http.request" or not message.get("more_body", False)
         self._size += len(message.get("body", b""))
@@ -117,8 +116,7 @@ class PageGuard:
             nonlocal began
             if message["type"] == "http.response.start":
                 began = True
-                headers = MutableHeaders(scope=message)
-                add_headers(headers, scope, message["status"], is_static=is_static)
+                add_headers(MutableHeaders(scope=message), scope, message["status"], is_static=is_static)
             await send(message)
 
         try:
@@ -148,8 +146,7 @@ class PageGuard:
             user = scope.get("user")
             scope[PERSON] = str(user.identity) if user is not None and user.is_authenticated else ""
             if not scope[PERSON]:
-                problem = "Nobody is logged in. This page is for those whom the server's log-in names."
-                return PlainTextResponse(problem, status_code=401)
+                return PlainTextResponse("Nobody is logged in. The page is for whom the server's log-in names.", 401)
         elif self._sign_in:
             if request.url.path == "/sign-in" and changes:
                 return await self._sign_in.begin(request)

@@ -47,8 +47,7 @@ class Limits(NamedTuple):
         given = {field: variables.get(f"{_PREFIX}{field.upper()}", "").strip() for field in cls._fields}
         for field, text in given.items():
             if text and not (text.isascii() and text.isdecimal() and int(text[:12]) > 0 and len(text) < 12):
-                expected = "a whole number from 1 on"
-                raise SettingsError(f"{_PREFIX}{field.upper()}: got {text!r:.40}; expected {expected}.")
+                raise SettingsError(f"{_PREFIX}{field.upper()}: got {text!r:.40}; expected a whole number from 1 on.")
         return cls(**{field: int(text) for field, text in given.items() if text})
 
 

@@ -1,4 +1,4 @@
-"""The Markdown of replies as HTML: emphasis, lists, quotes and rules, as a whole or while it comes.
+"""The Markdown of replies as HTML: emphasis, lists, tables, quotes and rules, as a whole or while it comes.
 
 Nothing of it loads, links or runs: HTML, links and images stay characters, and a heading is a line in bold.
 """
@@ -6,17 +6,24 @@ Nothing of it loads, links or runs: HTML, links and images stay characters, and 
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markupsafe import Markup
 
 from questbook.graphs.interface.text import clean
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
-    ["html_block", "html_inline", "link", "image", "autolink", "reference", "lheading", "code", "entity"]
-)
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    columns = state.src[state.bMarks[start] : state.eMarks[start]].count("|") + 1
+    return columns * (end - start) <= 5000 and table(state, start, end, silent)  # a row may leave out all but one cell
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.disable(["html_block", "html_inline", "link", "image", "autolink", "reference", "lheading", "code", "entity"])
+_MARKDOWN.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 _MARKDOWN.add_render_rule("heading_open", lambda *_: "<p><strong>")
 _MARKDOWN.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
-
-
+_MARKDOWN.add_render_rule("th_open", lambda *_: "<th>")  # without a style, which the page's policy refuses
+_MARKDOWN.add_render_rule("td_open", lambda *_: "<td>")
 _SHORT, _STEPS = 2000, 50  # beyond so many characters that may still change, a piece waits to be a fiftieth of them
 
 

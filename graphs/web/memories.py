@@ -173,8 +173,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
 
 async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:
     """Return the branch and the line on which a memory was written, a fact's as its turn's; None if it is not there."""
-    record = await _record(game, key, spaces)
-    if record is None:
+    if (record := await _record(game, key, spaces)) is None:
         return None
     branch, line = record.get("branch"), record.get("line")
     if branch and not line and isinstance(turn := record.get("turn"), int):

@@ -16,6 +16,7 @@ from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice
 from questbook.graphs.interface.text import clean, work_text
 from questbook.graphs.local.game import Game
 from questbook.graphs.local.home import HomeError
+from questbook.graphs.models.providers import GO_OFFLINE
 from questbook.graphs.web.markdown import ComingText
 from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 _UPDATES_KEPT = 4000  # of a turn: a page that was away for longer loads the story again
 _TICKETS_KEPT = 200
 _UPKEEP_SECONDS = 900.0
+_OTHER_MODEL = "choose another model under Settings, or tell whoever runs this page"
 _AWAY = "The games cannot be reached at the moment. Your message is kept; try again."
 
 
@@ -150,8 +152,12 @@ class OpenCampaign:
                 self._tickets.append((ticket, text))
 
     async def stop(self) -> None:
-        """Stop the reply that is coming; what was said is kept."""
-        await _end(self._task)
+        """Stop the reply that is coming; what was said is kept, and waits until a person asks for the reply."""
+        if self.is_replying:
+            await _end(self._task)
+            async with self._changing:
+                if not self.is_replying:
+                    await self.game.keep_stopped()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -267,7 +273,7 @@ class OpenCampaign:
             hides = self.hides and isinstance(error, HomeError | StoreError)
             if hides:
                 _log.warning("A turn of %r failed: %s", self.game.context.campaign, error)
-            self.problem = _AWAY if hides else str(error)
+            self.problem = _AWAY if hides else str(error).replace(GO_OFFLINE, _OTHER_MODEL)
             await self._tell("problem", {"text": self.problem})
 
     async def _is_kept(self, live: LiveTurn) -> bool:

@@ -85,25 +85,23 @@ async def retry(request: Request, campaign: OpenCampaign, form: FormData) -> Non
 
 async def edit(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Play the last turn again with other words of the player."""
-    if text := str(form.get("text", "")).strip():
-        text = await _words_of(request, campaign, text)
-        check_turn(request)
-        async with campaign.alone():
-            await _check_turn(campaign, form)
-            await campaign.play(campaign.game.edit(text), text)
+    text = await _words_of(request, campaign, _text_in(form))
+    check_turn(request)
+    async with campaign.alone():
+        await _check_turn(campaign, form)
+        await campaign.play(campaign.game.edit(text), text)
 
 
 async def rewrite(request: Request, campaign: OpenCampaign, form: FormData) -> None:
     """Put a person's words in the place of the last reply; its notes are made again, so it counts as a turn."""
-    if text := str(form.get("text", "")).strip():
-        if len(text) > (most := campaign.game.context.max_reply_chars):
-            raise InputError(f"The reply has {len(text):,} characters; it may have {most:,} at most. Shorten it.")
-        check_turn(request)
-        async with campaign.change(is_same_line=True):
-            await _check_turn(campaign, form)
-            if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
-                async for _event in campaign.game.replay(config):
-                    pass
+    if len(text := _text_in(form)) > (most := campaign.game.context.max_reply_chars):
+        raise InputError(f"The reply has {len(text):,} characters; it may have {most:,} at most. Shorten it.")
+    check_turn(request)
+    async with campaign.change(is_same_line=True):
+        await _check_turn(campaign, form)
+        if (config := await rewrite_reply(await campaign.game.history(), text)) is not None:
+            async for _event in campaign.game.replay(config):
+                pass
 
 
 async def undo(_: Request, campaign: OpenCampaign, form: FormData) -> None:
@@ -146,6 +144,12 @@ _CHANGES = {
     "line": name_line, "wish": wish,
 }  # fmt: skip
 ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/events", events)]
+
+
+def _text_in(form: FormData) -> str:
+    if not (text := str(form.get("text", "")).strip()):
+        raise InputError("Nothing is written here, so nothing was changed. Write the new words, or close the field.")
+    return text
 
 
 async def _words_of(request: Request, campaign: OpenCampaign, text: str) -> str:

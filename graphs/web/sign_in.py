@@ -104,8 +104,9 @@ class SignIn:
     async def end(self, request: Request) -> Response:
         """End the session; with `everywhere` in the form, all sessions of the person."""
         person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
-        more = {"everywhere": "yes"} if everywhere else {}
-        await self._audit.write("sign-out", person, address_of(request), **more)
+        await self._audit.write(
+            "sign-out", person, address_of(request), **({"everywhere": "yes"} if everywhere else {})
+        )
         await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
         answer.delete_cookie(**_cookie(request))

@@ -48,8 +48,8 @@ async def story(request: Request, campaign: OpenCampaign) -> Response:
 
 async def earlier(request: Request, campaign: OpenCampaign) -> Response:
     """Show the turns before one."""
-    before = read_number(request.query_params.get("before", "1"))
-    return html(request, "earlier.html", {"turns": await turns_before(campaign.game, before)})
+    turns = await turns_before(campaign.game, read_number(request.query_params.get("before", "1")))
+    return html(request, "earlier.html", {"turns": turns})
 
 
 async def panel(request: Request, campaign: OpenCampaign) -> Response:
@@ -93,7 +93,7 @@ async def compare(request: Request, campaign: OpenCampaign) -> Response:
     one, other = (request.query_params.get(name, "") for name in ("one", "other"))
     difference = await (await campaign.game.history(only_looks=True)).difference(one, other)
     titles = {row.handle: row.title for row in await rows_of(campaign.game)}
-    names = [titles.get(one, one), titles.get(other, other or "here")]
+    names = [titles.get(of, f"turn {of}" if of.isdecimal() else of or "here") for of in (one, other)]
     sides = zip(names, (difference.only_before, difference.only_after), strict=True)
     values = {"one": names[0], "other": names[1], "changes": difference.pages, "sides": list(sides)}
     return html(request, "compare.html", values)
@@ -248,8 +248,8 @@ def _escaped(text: str, marks: str) -> str:
 
 
 def _reply(text: str) -> str:
-    """Write a reply as the page shows it: emphasis, lists, quotes and rules are its own, all else is escaped."""
-    return _escaped(re.sub(r"(?m)^( {0,3})#{1,6} +(.*)", r"\1**\2**", clean(text)), "[]<#|~")
+    """Write a reply as the page shows it, with emphasis, lists, tables, quotes and rules; all else is escaped."""
+    return _escaped(re.sub(r"(?m)^( {0,3})#{1,6} +(.*)", r"\1**\2**", clean(text)), "[]<#~").replace("\\~\\~", "~~")
 
 
 ROUTES = [
