@@ -516,9 +516,9 @@ I tell Fulke that my charter is lost -> | town charter + nothing to do
 look -> | pike + pale
 look -> | pike + pale
 # lamp 15: where the player has put a thing is told in their own words, and no other's business is noted
-I hide the silver ring under the loose stone
+I hide the lamp oil under the loose stone
 wait
-Where is the silver ring? -> “I hide the silver ring under the loose stone.” = | told Mira about
+Where is the lamp oil? -> “I hide the lamp oil under the loose stone.” = | told Mira about
 Where is the keeper? -> Twenty years he never missed a dusk
 # lamp 15: whom one has is remembered, and what one carries is shown
 Do I have a sister? -> You carry a rope
