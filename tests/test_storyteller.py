@@ -46,7 +46,7 @@ def test_it_draws_no_conclusions_and_notes_only_what_it_has_a_tool_for():
     [call] = model.bind_tools(["CharacterNotebook"]).invoke(hello).tool_calls
     assert call["args"] == {"name": "Mira"}
     turns = SystemMessage(
-        '<quest>\nscene: "x"\n</quest>\n<turns>\n{"turn": 1, "player": "wait", "reply": ""}\n</turns>'
+        '<quest>\nscene: "x"\n</quest>\n<turns>\n{"turn": 1, "player": "go on", "reply": ""}\n</turns>'
     )
     noted = model.bind_tools(["StateNotebook", "Facts"]).invoke([turns, HumanMessage("Note it.")])
     assert {call["name"] for call in noted.tool_calls} == {"StateNotebook", "Facts"}
@@ -153,18 +153,57 @@ def test_a_page_that_somebody_wrote_by_hand_is_read_generously(page, words, told
     assert "Maren" not in outcome.text or "people" not in page or page["people"] == ["x"]
 
 
-def test_without_a_tale_one_may_speak_and_carve_and_anything_else_begins_one():
+def test_without_a_tale_one_stays_until_one_takes_the_road():
     page = {"scene": "x", "location": "Nowhere"}
-    for words in ("I carve my name into the door", "Remember: the sea is green", "inventory", "I find 9 gold", "..."):
+    deeds = (
+        "I rest",
+        "I stay here",
+        "I talk to the priest",
+        "I look around",
+        "no",
+        "search",
+        "what do I do now?",
+        "I sing",
+    )
+    for words in (*deeds, "I carve my name into the door", "Remember: the sea is green", "inventory", "..."):
         outcome = resolve(page, {}, words, seed=1)
         assert "tale" not in outcome.patch.get("secrets", {}), words
     assert outcome.text.endswith("The road lies open before you. What now?")
     carved = "I carve my name into the door"
     assert resolve(page, {}, carved).patch["scene"] == "stranger is at Nowhere."
     assert resolve({"scene": "x"}, {"name": "Mira Holt"}, carved).patch["scene"] == "Mira is at the road."
-    begun = resolve(page, {}, "look", seed=1)
-    assert begun.patch["secrets"]["tale"]
-    assert saying("again") not in begun.text
+    for words in (
+        "go on",
+        "I leave",
+        "I follow the rumour",
+        "I take the road and see what comes",
+        "I'm ready",
+        "onwards!",
+    ):
+        begun = resolve(page, {}, words, seed=1)
+        assert begun.patch["secrets"]["tale"], words
+        assert saying("again") not in begun.text
+
+
+def test_between_tales_people_are_where_they_were_and_memory_answers_and_the_way_heals():
+    people = {"Brother Ald": {"role": "young priest", "last_seen": "Nowhere, day 2"}, "Bo": {"role": "smith"}}
+    page = {
+        "scene": "x",
+        "location": "Nowhere",
+        "people": people,
+        "condition": {"hp": 3, "conditions": {"battered": "x"}},
+    }
+    assert "“Well”, says Brother Ald" in resolve(page, {}, "I talk to the priest").text
+    assert "says Brother Ald" in resolve(page, {}, "I go to the priest").text
+    assert "nothing new" in resolve(page, {}, "I ask the priest about the bridge").text
+    assert "Brother Ald is still about" in resolve(page, {}, "look").text
+    assert "Bo is not here" in resolve(page, {}, "I talk to Bo").text
+    assert resolve(page, {}, "What happened to the charter?").asks_memory == "the charter"
+    assert resolve(page, {}, "Is the troll dead?").asks_memory is not None
+    rested, gone = (resolve(page, {"hit_points": 9}, words, dice=False) for words in ("I sleep", "I go on"))
+    assert rested.patch["condition"] == gone.patch["condition"] == {"hp": 9, "conditions": {"battered": None}}
+    assert saying("mended") in gone.text
+    assert "tale" not in rested.patch["secrets"]
 
 
 def test_the_oldest_is_struck_from_a_page_that_grows_too_long_but_no_open_quest():
@@ -219,6 +258,8 @@ def test_a_page_that_another_model_wrote_is_gone_on_with():
     game = Game(page={"scene": "A storm at sea.", "location": "The Gannet", "people": {"Ruth": {"role": "captain"}}})
     assert "captain" in game.say("who is Ruth?")
     game.say("climb the mast")
+    assert "tale" not in game.page.secrets
+    game.say("go ashore")
     assert game.page.secrets["tale"]
     assert "Ruth" in game.page.people
     game.page = game.page.apply({"secrets": {"seen": "the deck; the hold 2"}}).page

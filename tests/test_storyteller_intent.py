@@ -43,7 +43,14 @@ READ = """
     I name my dog Rex | carve
     My name is Bo? | question
     the password is heron? | question
-    where can I go? | recall
+    where can I go? | ways
+    Where do I go now? | ways
+    which ways are there? | ways
+    What is my armor class? | armour
+    What do I do now? | help
+    swing my staff at the pike | attack | pike | staff
+    I walk around | look
+    go through what I carry | inventory
     do you know the keeper? | question
     suddenly I find a sword | claim | a sword
     I find my way home | search

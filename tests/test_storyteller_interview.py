@@ -85,6 +85,15 @@ SENTENCES = [
         "background": "was a knight; grew up in Thule; My sister taught me songs"}),
     ("My friend's name is Bo", "", {}),
     ("My name is Mira the halfling", "", {"name": "Mira"}),
+    ("My name is Mira, a halfling thief who grew up on the docks and wants her sister back", "", {
+        "name": "Mira", "ancestry": "halfling", "class": "thief", "background": "grew up on the docks",
+        "goal": "wants her sister back"}),
+    ("Call me Vex, an elf ranger", "", {"name": "Vex", "ancestry": "elf", "class": "ranger"}),
+    ("They call me Vex, Elf Ranger", "", {"name": "Vex", "ancestry": "Elf", "class": "Ranger"}),
+    ("My name's Mira – halfling thief", "", {"name": "Mira", "ancestry": "halfling", "class": "thief"}),
+    ("I'm called Xara, a dwarf cleric from the mines", "", {
+        "name": "Xara", "ancestry": "dwarf", "class": "cleric", "background": "from the mines"}),
+    ("My sister's name is Bo, an elf", "", {}),
     ("my name is bo of the hills", "", {"name": "Bo"}),
     ("my name is bo the brave", "", {"name": "Bo", "personality": "brave"}),
     ("call me bo ada cy", "", {"name": "Bo Ada"}),
@@ -129,6 +138,33 @@ def test_who_says_no_wait_means_the_last(marker):
         page, ["class", "background"], f"A fighter, I think, {marker} bard.", "What is your class?", seed=1
     )
     assert patch == {"class": "bard"}
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "changed"),
+    [
+        ("change my name to Lena", "background", {"name": "Lena"}),
+        ("Change my ancestry to dwarf.", "goal", {"ancestry": "dwarf"}),
+        ("That's wrong, I am a dwarf", "class", {"ancestry": "dwarf"}),
+        ("No, a dwarf", "class", {"ancestry": "dwarf"}),
+        ("An elf. No, dwarf.", "ancestry", {"ancestry": "dwarf"}),
+        ("I want gold. No, actually I want peace", "goal", {"goal": "want peace"}),
+        ("Lena", "name", {"name": "Lena"}),
+        ("To find those who say no.", "goal", {"goal": "To find those who say no"}),
+        *((words, asked, {}) for words in ("wrong name", "next question", "I refuse", "you tell me", "no, nothing")
+          for asked in ("background", "goal")),
+    ],
+)  # fmt: skip
+def test_who_changes_their_mind_changes_the_page_and_nothing_else(words, asked, changed):
+    page = {"name": "Kara", "ancestry": "elf"}
+    asked = load("interview")["questions"][asked][0]
+    assert tell(words, page, asked)[1] == page | changed
+
+
+def test_a_wrong_name_is_asked_for_again():
+    asked = tell("wrong name", {"name": "Kara", "ancestry": "elf"}, "What is your goal?")[0].text
+    assert asked_field(asked) == "name"
+    assert tell("Lena", {"name": "Kara", "ancestry": "elf"}, asked)[1] == {"name": "Lena", "ancestry": "elf"}
 
 
 def test_what_is_left_to_chance_is_drawn_and_said():

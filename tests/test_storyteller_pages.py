@@ -30,7 +30,10 @@ ANSWERS = {  # what answers which questions
     "Osric Fenn (reeve)": "What have we done so far?",
     "You have learnt: ": "Tell me what happened so far",
     "This is Appledown Green.": "Where am I?",
-    "2 × dagger": "What do I carry? | whats in my bag",
+    "2 × dagger": "What do I carry? | whats in my bag | What is in my inventory? | What do I own? | what is my gear?",
+    "Your level, as your page has it: 1.": "What level am I? | what's my level now",
+    "Your armour class is 14.": "What is my armor class? | my AC",
+    "Ways lead to": "Where can I go? | which ways are there?",
     "10 gold": "How much gold do I have?",
     "30 of 30 hit points": "How am I? | Am I hurt? | how many hit points do I have?",
     "You have met Osric Fenn (reeve)": "recap please",
@@ -351,7 +354,9 @@ def test_what_is_not_known_is_said_in_the_words_of_the_question():
         ("my mother's ring", "What about my mother's ring?", "“your mother's ring”"),
         ("say of it", "What did the baker say of it?", "“say of it”"),
         ("the baker say of it", "What did the baker say of it?", "“what did the baker say of it”"),
-        ("", "What am I?", "“what am you”"),
+        ("", "What am I?", "“what are you”"),
+        ("", "How old was I?", "“how old were you”"),
+        ("", "Who am I afraid of?", "“who are you afraid of”"),
         ("", "What did you give me?", "“what did you give me”"),
     ):
         assert quoted in remember(subject, question, Past(), random.Random(1)), question

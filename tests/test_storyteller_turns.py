@@ -262,7 +262,7 @@ show the letter to Ivor -> | Ivor reads it
 ! {"secrets": {"deeds": "tower open; truth"}}
 go north
 go to the strand
-give the ring to the drowned man -> You have no sailor's ring to do that with. Not yet. = | truth; ring back
+give the ring to the drowned man -> You have nothing to do that with. Not yet. = | truth; ring back
 ! {"inventory": {"sailor's ring": 1}}
 give the ring to the drowned man -> Now the lamp can burn. = truth; ring back + Light the lamp in the Lamp Room \
 + "The ring" | "sailor's ring"
@@ -278,6 +278,7 @@ go to the strand
 search = Mira searched Wreck Strand and is not satisfied. | log
 search = Investigation to search Wreck Strand, 10
 # lamp 15: a foe is looked at, spoken to, fought and calmed
+! {"inventory": {"shortsword": 1}}
 ! {"secrets": {"deeds": "truth"}}
 go north
 go to the strand -> He stands to the knees in the surf = | "fight"
@@ -407,7 +408,7 @@ look -> Sable Wren sits by the fire | assassin
 look -> | Sable Wren sits by the fire
 ask Sable about the merchant -> Sable Wren is not here
 # inn 15: a letter is shown to whom it is meant for, and the deed is done once
-show the letter to Ivor -> You have no sealed letter to do that with
+show the letter to Ivor -> You have nothing to do that with
 ! {"inventory": {"sealed letter": 1}}
 show the letter to Ivor -> You lay the letter on the bar = drawn + "sealed letter": 1
 show the letter to Ivor -> You give Ivor Brand the sealed letter = | "sealed letter": 1
@@ -466,8 +467,9 @@ steal from Maren -> catches your wrist = "suspicious"
 steal from Maren -> You put = | suspicious
 sneak about -> | catches
 # lamp 20: a blow that nothing could make better does twice the dice
+! {"inventory": {"shortsword": 1}}
 ! {"secrets": {"deeds": "truth"}, "location": "Wreck Strand"}
-attack -> He comes apart = 2d6+3 Damage with your short blade + beat drowned sailor \
+attack -> He comes apart = 2d6+3 Damage with your shortsword + beat drowned sailor \
 + The drowned sailor is beaten; Mira stands at Wreck Strand. | "fight"
 look -> | He stands
 attack -> You square up to the empty air.
@@ -505,6 +507,29 @@ ring the bell -> You are 20 gold the richer. = "old boathook": 1 + gold: 30 + "B
 # lamp 15: where the tale is over nothing is held out
 ! {"secrets": {"deeds": "tower open; ring back"}, "location": "the Lamp Room"}
 light the lamp -> the wick takes it | You could + You might + Ways lead + From here it goes + Do you
+# bridge 15: a thing that the tale has not shown is not named, and what is hidden is shown to nobody
+I hide my silver key in the charter chest under my bed -> | town charter + nothing to do
+read the charter -> You have nothing to do that with. | town charter
+I tell Fulke that my charter is lost -> | town charter + nothing to do
+# bridge 15: under the bridge nothing moves that is dead
+! {"secrets": {"deeds": "beat pike"}, "location": "the Arch"}
+look -> | pike + pale
+look -> | pike + pale
+# lamp 15: where the player has put a thing is told in their own words, and no other's business is noted
+I hide the lamp oil under the loose stone
+wait
+Where is the lamp oil? -> “I hide the lamp oil under the loose stone.” = | told Mira about
+Where is the keeper? -> Twenty years he never missed a dusk
+# lamp 15: whom one has is remembered, and what one carries is shown
+Do I have a sister? -> You carry a rope
+My sister Anneke lives in Thule
+Do I have a sister? -> You said (just now): “My sister Anneke lives in Thule.”
+Do I have a rope? -> You carry a rope
+# lamp 15: what the sheet says the story does not change, and says so
+My name is actually Lena, not Mira -> What your sheet says stays as it is + questbook web
+change my name to Lena -> What your sheet says stays as it is
+My name is Mira -> | your sheet
+I tell Maren that my name is Lena -> | your sheet
 # lamp 15: a loose word is taken for what it may mean, and a longer sentence is not
 the cat on the mat is dozing -> “the cat on the mat is dozing” @ Gull Quay
 the tavern @ the Drowned Cat
@@ -567,16 +592,31 @@ def test_long_words_are_handed_back_in_part(words, shown):
 @pytest.mark.parametrize(
     ("changes", "words", "dice"),
     [
-        ({}, "attack Maren", ["1d20+5 Attack on Maren Holt, 11", "1d6+3 Damage with your short blade"]),
+        ({}, "attack Maren", ["1d20+5 Attack on Maren Holt, 11", "1d4+3 Damage with your dagger"]),
         (
             {"class": "Wizard", "abilities": {}},
             "attack Maren",
             ["1d20+4 Attack", "1d10+2 Damage with your bolt of fire"],
         ),
         ({"class": "royal mage"}, "attack Maren", ["1d20+4 Attack", "1d10+2 Damage with your bolt of fire"]),
-        ({"class": "clockmaker"}, "attack Maren", ["1d20+2 Attack", "1d8 Damage with your sword"]),
-        ({"class": "clockmaker", "abilities": {}}, "attack Maren", ["1d20+4 Attack", "1d8+2 Damage with your sword"]),
-        ({"abilities": {"dexterity": 8}}, "attack Maren", ["1d20+1 Attack", "1d6-1 Damage"]),
+        ({"class": "clockmaker"}, "attack Maren", ["1d20+2 Attack", "1d4 Damage with your dagger"]),
+        ({"class": "clockmaker", "abilities": {}}, "attack Maren", ["1d20+4 Attack", "1d4+2 Damage with your dagger"]),
+        ({"abilities": {"dexterity": 8}}, "attack Maren", ["1d20+1 Attack", "1d4-1 Damage"]),
+        ({"kit": {"rope": 1}}, "attack Maren", ["1d20+5 Attack", "1d2+3 Damage with your bare fist"]),
+        ({"kit": {"dagger": 1, "shortsword": 1}}, "attack Maren", ["1d6+3 Damage with your shortsword"]),
+        (
+            {"kit": {"carter's whip": 1, "dagger": 1}},
+            "hit Maren with the whip",
+            ["1d4+3 Damage with your carter's whip"],
+        ),
+        ({"kit": {"carter's whip": 1, "dagger": 1}}, "hit Maren with my sword", ["Damage with your dagger"]),
+        (
+            {"class": "wizard", "kit": {"quarterstaff": 1}},
+            "swing my staff at Maren",
+            ["1d6 Damage with your quarterstaff"],
+        ),
+        ({"class": "wizard", "kit": {"quarterstaff": 1}}, "attack Maren", ["Damage with your bolt of fire"]),
+        ({"class": "monk", "kit": {}}, "attack Maren", ["1d6+3 Damage with your open hand"]),
         ({"level": 4}, "sneak about", ["1d20+5 Stealth"]),
         ({"level": 5}, "sneak about", ["1d20+6 Stealth"]),
         ({"level": 9}, "sneak about", ["1d20+7 Stealth"]),
@@ -599,8 +639,10 @@ def test_dice_follow_the_class_the_scores_and_the_level(changes, words, dice):
     [
         ({}, 14),
         ({"abilities": {}}, 13),
-        ({"class": "paladin"}, 16),
-        ({"class": "paladin", "abilities": {"dexterity": 24}}, 18),
+        ({"class": "paladin"}, 14),
+        ({"class": "paladin", "kit": {"chain mail": 1}}, 16),
+        ({"class": "paladin", "kit": {"chain mail": 1}, "abilities": {"dexterity": 24}}, 18),
+        ({"class": "monk", "abilities": {"dexterity": 10}}, 14),
     ],
 )
 def test_a_foe_strikes_at_the_armour_of_the_class_or_at_what_dexterity_gives(changes, armour):
@@ -798,7 +840,8 @@ CAT, NIGHT = {"location": "the Drowned Cat"}, "long_rest + heard_waiting"
         ("look at the wreck", [WON, LOST], FALLING, "he strikes + dying + died", "is dead, killed by the drowned"),
         ("look at the wreck", [WON, WON], FALLING, "he strikes + downed", "was beaten senseless and woke at Gull"),
         ("look", [], {"condition": {"conditions": {"dead": "eaten"}}}, "dead", ""),
-        ("look", [], {"key": ""}, "bridges", "is at "),
+        ("go on", [], {"key": ""}, "bridges", "is at "),
+        ("look", [], {"key": "", "scene": "x", "beat": 1}, "anywhere", "is at "),
         ("...", [], {}, "silence", ""),
         ("listen", [WON], {}, "outside", "is at Gull Quay"),
         ("look", [], {}, "", "is at Gull Quay"),
@@ -976,9 +1019,9 @@ ALTAR = {"key": "bridge", "location": "Saint Osyth's"}
         ("who is that?", [], {}, "Maren Holt, a harbour master, talks", {}),
         ("go to the hill", [], {"location": "the Lamp Room"}, "bolted on the inside", {}),
         ("...", [], {}, "You could ask Maren Holt", {}),
-        ("look", [], {"key": "", "character": MIRA | {"kit": {"axe": 2, "rope": "x"}}, "scene": ""}, "Mira?",
+        ("go on", [], {"key": "", "character": MIRA | {"kit": {"axe": 2, "rope": "x"}}, "scene": ""}, "Mira?",
          {"inventory": {"axe": 2}, "gold": 10, "condition": {"hp": 30}}),
-        ("look", [], {"key": "", "scene": "", "condition": {"hp": 4}, "gold": 3, "inventory": {"axe": 1}}, "Mira?",
+        ("go on", [], {"key": "", "scene": "", "condition": {"hp": 4}, "gold": 3, "inventory": {"axe": 1}}, "Mira?",
          {"condition": {"hp": 4}}),
     ],
 )  # fmt: skip
@@ -1050,7 +1093,7 @@ def test_without_dice_chance_decides_and_not_always_in_the_same_way():
 
 
 def test_a_goal_that_is_unknown_is_one_that_has_no_name():
-    opened = [turn("look", key="", character={}, seed=seed).text for seed in range(3)]
+    opened = [turn("go on", key="", character={}, seed=seed).text for seed in range(3)]
     assert all("something you have not named yet" in text.replace("Something", "something") for text in opened)
 
 

@@ -1,7 +1,4 @@
-"""OfflineAssistant: a companion made of a few rules: it notes statements, ends what is over, answers from its prompt.
-
-How it reads English, such as "My sister Anna lives in Bergen", is in assistant.toml.
-"""
+"""OfflineAssistant: a companion made of a few rules, which notes statements; how it reads them is in assistant.toml."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator

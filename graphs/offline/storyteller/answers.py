@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from questbook.graphs.offline.storyteller.intent import read
 from questbook.graphs.offline.storyteller.language import (
     addressed,
     article,
@@ -24,10 +25,6 @@ from questbook.graphs.offline.storyteller.language import (
 )
 from questbook.types import JSON
 
-_OFFERS = re.compile(
-    r"(?:From here it goes to|From .+ you can go to|Ways lead to|You could|You might|Then again, you might|Press on)\b|"
-    r"(?:Do you|What do you do|What now)\b.*\?$"
-)
 _TRUE_KINDS = ("event", "trait", "promise", "preference", "insight")
 """Kinds of memories that may be told as true; claims, rumours and secrets may not."""
 _ASK_AROUND = "You could ask around, or go and look."
@@ -36,6 +33,7 @@ _LEAST, _LEAST_WHETHER = 0.45, 0.7
 _LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "lore": 0.0, "summary": -0.02}
 """Notes hold what is true now; only the player's own words hold what the player planted."""
 _DEED = re.compile(r"(?:grew|was|were|lived|came|served|worked|used|kept|left|ran|lost|sailed|fought|learnt|learned)\b")
+_OWN_DEEDS = ("plant", "carve", "use", "drop")  # what of the player's words places or tells a thing
 _FELLOWS, _FACTS, _TURNS = 6, 4, 4  # how many people, facts and turns a recap tells, the last ones
 
 
@@ -87,6 +85,14 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     shown = lower((question if whole else subject).strip(" ?.!"))[:80]
     quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
     return f"{fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
+
+
+def own_words(subject: str, past: Past, chance: random.Random) -> str:
+    """Quote what the player last told or did about all of a subject; "" if they never have."""
+    asked = set(roots(subject))
+    said = (trace for trace in _traces(past, _exchanges(past)) if trace.source == "you")
+    told = [t for t in said if asked and asked <= bases(roots(t.text)) and read(t.text).verb in _OWN_DEEDS]
+    return f"{chance.choice(table('remembered'))} {_quote(told[-1])}" if told else ""
 
 
 def cite(question: str, memories: Sequence[JSON]) -> str:
@@ -223,7 +229,8 @@ def _news(player: str, reply: str) -> str:
 
     def is_news(sentence: str) -> bool:
         quotes = re.findall(r"“([^”]+)”", sentence)
-        return not (_OFFERS.match(sentence) or any(quote.strip(" .!?").casefold() in words for quote in quotes))
+        offered = pattern("questions", "offers").match(sentence)
+        return not (offered or any(quote.strip(" .!?").casefold() in words for quote in quotes))
 
     paragraphs = [" ".join(filter(is_news, _sentences(paragraph))) for paragraph in reply.split("\n\n")]
     return "\n\n".join(filter(None, paragraphs))

@@ -10,12 +10,6 @@ from questbook.types import JSON
 
 _ALL = re.compile(r"(?:all|everything|anything|whatever|it|them|things?)\b", re.I)
 _COINS = re.compile(r"(\d{1,9}|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", re.I)
-_HARMLESS = re.compile(  # spells
-    r"\b(?:cure|heal\w*|bless\w*|shield|armou?r|light|protection|sanctuary|invisib\w+|detect|on (?:me|myself))\b", re.I
-)
-_POCKET = re.compile(r"\b(?:pick)?(?:pockets?|purse|steal|rob|take)\b", re.I)
-_SITTING = re.compile(r"\W*(?:i\s+)?(?:sit|take a (?:break|short))", re.I)
-_SLEEPING = re.compile(r"\b(?:sleep|night|camp|long|bed|dawn)\b", re.I)
 _UNTIL = re.compile(rf"\b(?:until|till|for)\b.*?\b({'|'.join(HOURS)}|evening)", re.I)
 
 
@@ -139,7 +133,7 @@ def use(scene: Scene, intent: Intent) -> None:
     if plot.foreseen(scene, "use", intent.what, f"{intent.whom} {intent.said}") or plot.obstacle(scene, intent.said):
         return None
     if scene.story.find("foes", intent.whom, scene.foes_here()):
-        return attack(scene, intent._replace(what=intent.whom, whom=""))
+        return attack(scene, intent._replace(what=intent.whom, whom=intent.what))
     if item := language.match(intent.what, scene.carried()):
         return scene.tell("no_use", item=item)
     details = scene.story["places"][scene.location()].get("details", {})
@@ -153,7 +147,8 @@ def attempt(scene: Scene, intent: Intent) -> None:
     if plot.obstacle(scene, intent.said, intent.verb) or plot.foreseen(scene, "use", intent.said):
         return None
     foe = scene.story.find("foes", intent.said, scene.foes_here())
-    if intent.verb == "cast" and (foe or scene.secrets.get("fight")) and not _HARMLESS.search(intent.said):
+    harmless = language.pattern("intent", "harmless").search(intent.said)
+    if intent.verb == "cast" and (foe or scene.secrets.get("fight")) and not harmless:
         return attack(scene, intent._replace(what=foe or "", whom=""))
     if intent.verb == "listen":
         return _listen(scene)
@@ -162,7 +157,7 @@ def attempt(scene: Scene, intent: Intent) -> None:
     deed = " ".join(intent.said.split())[:70].strip(" .!?")
     won = check(scene, skill_for(intent.verb, intent.said), 12, f"for “{deed}”")
     scene.tell("neutral_win" if won else "neutral_lose")
-    owner = next(iter(scene.people_here()), None) if _POCKET.search(intent.said) else None
+    owner = next(iter(scene.people_here()), None) if language.pattern("intent", "pocket").search(intent.said) else None
     if won:
         scene.tell("empty_pocket" if owner else "no_matter")
     elif owner:
@@ -179,13 +174,13 @@ def attack(scene: Scene, intent: Intent) -> None:
     missed = people.absent(scene, intent.what)
     person = None if missed else story.person(intent.what, scene.people_here())
     if foe := story.find("foes", f"{intent.what} {intent.whom}", foes) or (foes[0] if foes and not person else None):
-        return rules.fight(scene, foe, story["foes"][foe])
+        return rules.fight(scene, foe, story["foes"][foe], intent.whom)
     if person is None and re.fullmatch(r"(?:him|her|it|them|back|on|again)?", intent.what, re.I):
         # The one in a fight; "him" may be the only one here, a bare blow means the fight alone.
         only = scene.people_here() if re.fullmatch(r"him|her", intent.what, re.I) else []
         person = rules.opponent(scene) or (only[0] if len(only) == 1 else None)
     if person:
-        return rules.fight_person(scene, person)
+        return rules.fight_person(scene, person, intent.whom)
     if missed:
         return people.miss(scene, missed)
     target = f"“{intent.what[:60]}”" if intent.what else "the empty air"
@@ -253,8 +248,8 @@ def rest(scene: Scene, intent: Intent) -> None:
     if scene.secrets.get("fight") and scene.foes_here():
         return scene.say("You would like very much to lie down. The one in front of you would like that too.")
     now, most = scene.hit_points()
-    dark = scene.hour() in ("dusk", "night") and not _SITTING.match(intent.said)
-    if dark or _SLEEPING.search(intent.said):
+    dark = scene.hour() in ("dusk", "night") and not language.pattern("intent", "sitting").match(intent.said)
+    if dark or language.pattern("intent", "sleeping").search(intent.said):
         scene.pass_time(to_dawn=True)
         scene.note({"condition": {"hp": most, "conditions": {"battered": None}}})
         scene.tell("long_rest")

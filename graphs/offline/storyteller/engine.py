@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from questbook.graphs.offline.storyteller import answers, deeds, people, places, plot, rules
 from questbook.graphs.offline.storyteller.intent import Intent, read
-from questbook.graphs.offline.storyteller.language import fill, lower, saying, series, spoken, upper
+from questbook.graphs.offline.storyteller.language import fill, lower, match, pattern, saying, series, spoken, upper
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
@@ -22,6 +22,7 @@ class Outcome:
     patch: JSON = field(default_factory=dict)  # merge patch over the quest's page; empty if nothing changed
     wants_roll: JSON | None = None  # arguments of the `roll_dice` call that must come first
     asks_memory: str | None = None  # what the player wants to remember, for `answers`; nothing changes then
+    asks_own: str = ""  # what the player's own words may tell better; nothing changes if they do
     unanswered: str = ""  # what they asked and nobody here knows; lore may
 
 
@@ -41,11 +42,12 @@ def resolve(
             scene.aside(fill(saying("dead"), {"name": scene.name, "how": how}))
         elif of_pages and not words:
             return Outcome()
-        elif intent.verb != "recall":
+        elif intent.verb != "recall" and (scene.tale or intent.verb != "question"):
             scene.quiet = intent.verb in ("injection", "claim")
-            if scene.tale is None and intent.verb not in _WITHOUT_TALE:
+            onward = intent.verb in ("go", "flee") or pattern("intent", "onward", "deeds").fullmatch(words.strip(" .!"))
+            if scene.tale is None and onward and not scene.story.person(intent.what, scene.people_here()):
                 plot.open_tale(scene)
-            elif scene.tale is not None and (name := people.stranger(scene, intent)):
+            elif name := people.stranger(scene, intent):
                 people.miss_stranger(scene, name)
             else:
                 _ACTS.get(intent.verb, _guess)(scene, intent)
@@ -54,21 +56,22 @@ def resolve(
         _conclude(scene, intent)
     except RollWantedError as wanted:
         return Outcome(wants_roll=wanted.args[0])
-    return Outcome(scene.text(), {} if scene.quiet else _shorten(scene), unanswered=scene.unanswered)
+    own = intent.verb == "recall" or (intent.verb == "inventory" and not match(intent.what, scene.carried()))
+    asks_own = "" if scene.secrets.get("fight") or not own else intent.what
+    patch = {} if scene.quiet else _shorten(scene)
+    return Outcome(scene.text(), patch, asks_own=asks_own, unanswered=scene.unanswered)
 
 
 def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None = None) -> JSON:
-    """Tell several turns again, in order; return the patch of them all.
-
-    The reply says which page a turn was told from: if noting had failed before, it was the page as it stands.
-    """
+    """Tell several turns again, in order; return the patch of them all. Replies say which page a turn was told from."""
     now, patch = dict(page), JSON()
     for turn in turns:
         words, reply = str(turn.get("player") or ""), str(turn.get("reply") or "")
         rolls = [roll for roll in turn.get("rolls") or [] if isinstance(roll, dict)]
         outcomes = [resolve(before, character, words, rolls, seed=seed, dice=False) for before in (now, page)]
         outcome = next((o for o in outcomes if o.text and o.text in reply), outcomes[0])
-        now, patch = merge_patch(now, outcome.patch), compose(patch, outcome.patch)
+        if not outcome.asks_own or outcome.text in reply:  # else the player's own words have answered
+            now, patch = merge_patch(now, outcome.patch), compose(patch, outcome.patch)
     return patch
 
 
@@ -194,6 +197,8 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "silence": lambda scene, _: scene.aside(saying("silence"), offers=True),
     "help": _suggest,
     "inventory": lambda scene, _: scene.aside(answers.things(scene.page)),
+    "armour": lambda scene, _: scene.aside(f"Your armour class is {rules.armour(scene)}."),
+    "ways": lambda scene, _: scene.aside(f"Ways lead to {scene.ways() or 'wherever the road goes'}."),
     "status": lambda scene, _: places.condition(scene),
     "flee": lambda scene, intent: places.go(scene, intent._replace(what="back")),
     "feel": deeds.gesture,
@@ -207,4 +212,3 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     **dict.fromkeys(("sneak", "climb", "force", "pick", "track", "listen", "cast", "roll"), deeds.attempt),
     **dict.fromkeys(("persuade", "intimidate", "deceive", "bribe"), deeds.sway),
 }
-_WITHOUT_TALE = frozenset(["self", "injection", "claim", "plant", "carve", "inventory", "status", "silence"])

@@ -68,7 +68,7 @@ def _question(said: str) -> Intent | None:
     if match is None or purse.match(said) or to_somebody.search(said):
         return None
     subject = match["what"]
-    of_way = re.match(r"i\b(?! (?:am|do|go)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I)
+    of_way = re.match(r"i\b(?! (?:am|do)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I)
     if of_way or pattern("intent", "memory", "here").match(subject):
         return None
     return Intent("recall", _without(_SUBJECT, subject).strip(" ?.!"), "", said)

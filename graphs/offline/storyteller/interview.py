@@ -1,7 +1,4 @@
-"""Interview: getting to know the character; one message may say everything, what is missing is asked one by one.
-
-The patterns by which sentences are read are in portrait.toml, the questions in interview.toml.
-"""
+"""Interview: getting to know the character. What it reads by is in portrait.toml, what it asks in interview.toml."""
 
 import random
 import re
@@ -18,20 +15,12 @@ _LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
 _ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
 _LEAD = re.compile(r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’][ms]\b)?\s*(?:am|is)?\s+", re.I)
 _TAIL = re.compile(r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]")
-_OWN = re.compile(r"\W*(?:i|my|she|he|her|his|can|we)\b(?:\W+\w+){2,}", re.I)
 _FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
-_LABEL = re.compile(
-    r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality|alignment)\s*[:=]\s*([^.;,\n]+)", re.I
-)
-_ALIGNMENT = re.compile(r"\b(?:(?:lawful|chaotic|neutral) (?:good|evil|neutral)|true neutral)\b ?", re.I)
 _LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
 _ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
 _LONGEST = {"name": 78, "ancestry": 78, "class": 78}
 _MOST_READ = 2000  # characters of a message
-_NO_WAIT = re.compile(
-    r"(?:^|(?<=[.,;:!?–—-]))\s*(?:no[,.!]?\s+wait|wait[,.!]?\s+no|scratch\s+that|or\s+rather)\b[\s,.:;!–—-]*", re.I
-)
 
 
 def answer(
@@ -59,8 +48,8 @@ def answer(
     field = asked_field(asked)
     insist = bool(field) and load("interview")["ideas"][field] in asked
     patch: JSON = {}
-    for said in _NO_WAIT.split(words):  # "A fighter. No, wait: a bard." means the last
-        patch |= read(said, field if field in open_fields else "", page | patch, insist=insist)
+    for at, said in enumerate(pattern("portrait", "no_wait").split(words[:_MOST_READ])):
+        patch |= read(said, field, {} if at else page, insist=insist)  # "A fighter. No, wait: a bard." means the last
     drawn: list[str] = []
     if (surprise := pattern("questions", "surprise")).search(words):  # what they leave to chance: all, if not named
         patch = {field: value for field, value in patch.items() if not surprise.search(str(value))}
@@ -68,7 +57,7 @@ def answer(
         drawn = [field for field in open_fields if field not in patch and field in named]
         patch |= {field: chance.choice(load("interview")["chance"][field]) for field in drawn}
     if not patch:
-        return _ask_again(words, field if field in open_fields else "", asked, open_fields, chance), None
+        return _ask_again(words, field, asked, open_fields, chance), None
     if left := [field for field in open_fields if not patch.get(field)]:
         return f"{_take_up(patch, page, drawn, chance)} {_question(left, chance)}", patch
     complete = _pick("complete", chance).replace("{name}", str(patch.get("name") or page.get("name")))
@@ -111,6 +100,7 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
         return f"{_pick('welcome', chance)} {_question(open_fields, chance)}"
     field = field or open_fields[0]
     wanted = _named_fields(words)
+    field = next(iter(wanted), field) if pattern("portrait", "wrong").match(words) else field
     if not pattern("questions", "ideas").search(words) and not (words.strip().endswith("?") and wanted):
         opening = "Well met!" if pattern("questions", "greeting").match(words) else _pick("again", chance)
         wanted = [field]
@@ -136,6 +126,7 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     question has been asked before, so take whatever is no small talk.
     """
     text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
+    text = pattern("portrait", "changes").sub(r"\1: ", text)
     fields: JSON = {} if text.endswith("?") else _sentences(text)
     if asked not in ("", "name") and fields.get("name") == neat(text):
         del fields["name"]  # "London" names a place
@@ -160,17 +151,18 @@ def is_talk(text: str) -> bool:
 
 
 def _sentences(text: str) -> JSON:
-    fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
+    labels, alignments = pattern("portrait", "labels"), pattern("portrait", "alignments")
+    fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in labels.finditer(text)}
     if name := _stated_name(text):
         fields["name"] = name
-    if alignment := _ALIGNMENT.search(text):
+    if alignment := alignments.search(text):
         fields.setdefault("alignment", alignment[0].strip().casefold())
-    text = _ALIGNMENT.sub("", _LABEL.sub("", text))
+    text = alignments.sub("", labels.sub("", text))
     clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(text)]
     others = [c for n, c in enumerate(clauses) if c and not is_talk(c) and not _clause(c, fields, first=n == 0)]
     if set(fields) & {"name", "ancestry", "class", "background", "goal"}:
         for clause in others:  # what has no field of its own is not lost
-            if _OWN.match(clause) and not pattern("portrait", "names").search(clause):
+            if pattern("portrait", "own").match(clause) and not pattern("portrait", "names").search(clause):
                 _add(fields, "background", neat(_LEAD.sub("", clause)))
     return fields
 
@@ -276,7 +268,8 @@ def nameable(text: str) -> bool:
     kinds = (pattern("portrait", "ancestries"), _classes(), pattern("portrait", "traits"), pattern("portrait", "looks"))
     return bool(words) and not (
         set(words) & (_not_a_kind() - in_names)
-        or (alone and (is_talk(text) or any(kind.fullmatch(words[0]) for kind in kinds)))
+        or (alone and is_talk(text))
+        or all(any(kind.fullmatch(word) for kind in kinds) for word in words)
         or is_talk(text.casefold().split()[-1] if not alone and text == text.lower() else "x")
     )
 

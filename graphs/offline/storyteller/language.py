@@ -88,9 +88,9 @@ def spoken(goal: str) -> str:
 
 def addressed(text: str) -> str:
     """Turn the player's own words to the player: "my" to "your", "I am" to "you are"."""
-    yours = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
-    yours |= {"i am": "you are", "i'm": "you're", "i’m": "you’re", "i was": "you were"}
-    own = r"\b(i(?: am|['’]m| was)?|my|me|(?:(?<=['’][ms] |\bof |\bis |\bbe |\bit )|(?<=\bare |\bwas ))mine|myself)\b"
+    yours = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself", "am i": "are you"}
+    yours |= {"i am": "you are", "i'm": "you're", "i’m": "you’re", "i was": "you were", "was i": "were you"}
+    own = r"\b((?:am|was) i|i(?: am|['’]m| was)?|my|me|(?:(?<=['’][ms] |of |is |be |it )|(?<=are |was ))mine|myself)\b"
     return re.sub(own, lambda match: yours[match[0].casefold()], text, flags=re.I)
 
 

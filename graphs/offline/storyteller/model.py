@@ -59,10 +59,11 @@ class OfflineStoryteller(OfflineModel):
         asked = answers.asked(prompt.words)
         rest = asked.pop("", prompt.words)
         told = [answers.tell(part, past) or answers.remember("", words, past, chance) for part, words in asked.items()]
+        own = answers.own_words(outcome.asks_own, past, chance)
         if outcome.asks_memory is not None:
             told.append(answers.remember(outcome.asks_memory, rest, past, chance))
         lore = answers.cite(outcome.unanswered, prompt.records("memories")) if outcome.unanswered else ""
-        return Answer("\n\n".join(filter(None, [*told, outcome.text, lore])))
+        return Answer("\n\n".join(filter(None, [*told, own or outcome.text, lore])))
 
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")
@@ -74,10 +75,7 @@ class OfflineStoryteller(OfflineModel):
 
 
 def facts_of(patch: JSON, page: JSON) -> Iterator[JSON]:
-    """Yield the facts in a patch of the quest's page, as the tool `Facts` takes them; not what the page says already.
-
-    Where people were seen last changes with every step and stays on the page alone.
-    """
+    """Yield the facts in a patch that the quest's page does not say yet; where people were seen last is none."""
     news = diff_patch(page, merge_patch(page, patch))
     for subject, known in entries(news.get("facts")):
         if isinstance(known, str):

@@ -91,7 +91,7 @@ def answer(scene: Scene, person: str, words: str) -> None:
         topic = next(iter(_open_topics(scene, person)), None)
     scene.mark(f"greeted {person}")
     if topic is None:
-        return _no_answer(scene, person, words)
+        return _no_answer(scene, person, words) if scene.tale else scene.say(scene.story["people"][person]["past"])
     if not _is_open(scene, person, topic):
         scene.happening = f"{name} is keeping something from {scene.name}."
         silence = f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
@@ -136,7 +136,11 @@ def state(scene: Scene, intent: Intent) -> None:
         scene.say(f"Of {intent.whom[:40]} there is no sign here, so you say it to the quiet: “{fact}”. It will keep.")
     else:
         scene.tell("planted_alone", fact=fact)
-    plot.foreseen(scene, "tell", fact, intent.whom)
+        claimed = language.pattern("questions", "of_sheet").match(fact)
+        if claimed and not claimed["new"].startswith(scene.name):
+            scene.say(language.saying("of_sheet"))
+    if intent.verb == "plant":  # what is hidden is shown to nobody
+        plot.foreseen(scene, "tell", fact, intent.whom)
 
 
 def absent(scene: Scene, words: str) -> str | None:

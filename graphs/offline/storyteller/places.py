@@ -107,7 +107,7 @@ def point_out(scene: Scene, intent: Intent) -> bool:
 def weather(scene: Scene) -> None:
     """Add a sound, a smell, a small event."""
     inside = scene.story["places"][scene.location()].get("inside", False)
-    scene.tell("inside" if inside else "outside")
+    scene.tell("inside" if inside else "outside" if scene.tale else "anywhere")
 
 
 def go(scene: Scene, intent: Intent) -> None:

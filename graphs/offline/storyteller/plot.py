@@ -20,6 +20,9 @@ def open_tale(scene: Scene) -> None:
         _outfit(scene)
     else:
         scene.tell("bridges")
+        now, most = scene.hit_points()
+        scene.say(saying("mended") if now < most else "")
+        scene.note({"condition": {"hp": most, "conditions": {"battered": None}}})
         if story.telling and not (len(finished) % len(keys())):
             scene.say(saying("again"))
     start, quest = str(story["start"]), {story.title: {"status": "open", "notes": story["notes"]}}
@@ -35,7 +38,7 @@ def open_tale(scene: Scene) -> None:
 def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
     """Do what the tale has foreseen for these verbs and words here; False if it has foreseen nothing."""
     here, said = scene.people_here(), f"{what} {whom}"
-    for deed in scene.tale.part("deeds") if scene.tale else []:
+    for deed in scene.story.part("deeds"):
         if not set(verbs.split()) & set(deed["verbs"].split()):
             continue
         if scene.did_all(deed["sets"]) or deed["at"] != scene.location():
@@ -46,7 +49,9 @@ def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
         if not stems(f"{item or ''} {deed.get('as', '')}") & stems(said):
             continue
         if item and item not in scene.carried():
-            scene.say(f"You have no {item} to do that with. Not yet.")
+            if "tell" in verbs.split():  # of what they have not got, they only speak
+                continue
+            scene.say("You have nothing to do that with. Not yet.")  # the tale itself names its things
         elif not scene.did_all(deed.get("needs")):
             scene.say(deed["lacks"])
         else:
@@ -76,8 +81,7 @@ def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
 
 def ending(scene: Scene) -> JSON | None:
     """Return the ending of the tale that has come about, if any."""
-    endings = scene.tale["endings"] if scene.tale else []
-    return next((dict(end) for end in endings if scene.did_all(end["needs"])), None)
+    return next((dict(end) for end in scene.story["endings"] if scene.did_all(end["needs"])), None)
 
 
 def close_tale(scene: Scene) -> None:
@@ -119,8 +123,6 @@ def _outfit(scene: Scene) -> None:
     if not scene.carried():
         own = {str(item): n for item, n in kit.items() if isinstance(n, int)} if isinstance(kit, dict) else {}
         scene.note({"inventory": own or {"torch": 2, "waterskin": 1, "rope": 1}})
-    if not scene.page.get("gold"):
-        scene.note({"gold": 10})
-    scene.note({"condition": {"hp": scene.hit_points()[0]}})
+    scene.note({"gold": scene.page.get("gold") or 10, "condition": {"hp": scene.hit_points()[0]}})
     if not scene.page.get("clock", {}).get("time"):
         scene.note({"clock": {"day": scene.day(), "time": scene.pick(["morning", "noon", "afternoon"], "hour")}})

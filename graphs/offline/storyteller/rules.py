@@ -2,7 +2,7 @@
 
 import re
 
-from questbook.graphs.offline.storyteller.language import fill, load, saying, stems, table
+from questbook.graphs.offline.storyteller.language import fill, load, match, saying, stems, table
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
@@ -54,13 +54,13 @@ def _class(character: JSON) -> JSON:
     return dict(next(near, classes["fighter"]))
 
 
-def fight_person(scene: Scene, person: str) -> None:
+def fight_person(scene: Scene, person: str, with_what: str = "") -> None:
     """Strike at a person, which has consequences."""
     name = scene.story.names[person]
     scene.meet(person, "hostile")
     blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
     # `person` marks a person among the foes.
-    fight(scene, name, {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows)
+    fight(scene, name, {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows, with_what)
 
 
 def opponent(scene: Scene) -> str | None:
@@ -97,15 +97,15 @@ def escape(scene: Scene) -> bool:
     return not scene.fallen
 
 
-def fight(scene: Scene, foe: str, about: JSON) -> None:
+def fight(scene: Scene, foe: str, about: JSON, with_what: str = "") -> None:
     """Strike at a foe of the tale, of whom `about` is what the tale says; they strike back."""
-    own = _class(scene.character)
-    bonus, weapon = modifier(scene.character, own["ability"]), own["weapon"]
+    weapon, die, ability = _weapon(scene, with_what)
+    bonus = modifier(scene.character, ability)
     left, most = _hit_points(scene, foe, about)
     blow = scene.roll(d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
     great = blow.get("natural") == 20
     if blow["success"]:
-        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), own["damage"]) if great else own["damage"]
+        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), die) if great else die
         harm = max(1, int(scene.roll(f"{die}{bonus:+d}" if bonus else die, f"Damage with your {weapon}")["total"]))
         left -= harm
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
@@ -125,11 +125,30 @@ def fight(scene: Scene, foe: str, about: JSON) -> None:
     return _strike_back(scene, foe, about)
 
 
+def armour(scene: Scene) -> int:
+    """Return the armour class: the class's own if it needs no armour or some is carried, or by Dexterity."""
+    own, worn = _class(scene.character), set(load("rules")["armours"].split()) & stems(" ".join(scene.carried()))
+    usual = int(own.get("armour", 0)) if worn or own.get("unarmoured") else 0
+    return max(11 + modifier(scene.character, "dexterity"), usual)
+
+
+def _weapon(scene: Scene, named: str) -> tuple[str, str, str]:
+    """Return what is struck with, its damage and its ability: what was named, the class's magic, a weapon, a fist."""
+    own, kinds = _class(scene.character), ((w, die) for die, ws in load("rules")["weapons"].items() for w in ws.split())
+    dice = {item: die for word, die in kinds for item in scene.carried() if word in stems(item)}
+    plain = own["ability"] if own["ability"] == "dexterity" else "strength"
+    kinds_named = (item for item in dice for word in stems(named) if item.endswith(word))  # "staff": quarterstaff
+    if item := match(named, scene.carried()) or next(kinds_named, None):
+        return item, dice.get(item, "1d4"), plain
+    if "weapon" in own:
+        return own["weapon"], own["damage"], own["ability"]
+    return *next(iter(dice.items()), ("bare fist", "1d2")), plain
+
+
 def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
     scene.struck, scene.offers = True, False
     reason = f"{_the(foe, about, 'The')} strikes at you"
-    armour = max(11 + modifier(scene.character, "dexterity"), int(_class(scene.character).get("armour", 0)))
-    blow = scene.roll(d20(int(about["hit"])), reason, armour, foe=True)
+    blow = scene.roll(d20(int(about["hit"])), reason, armour(scene), foe=True)
     now, most = scene.hit_points()
     if not blow["success"]:
         scene.say(scene.pick(about["misses"], "misses"), apart=True)

@@ -106,10 +106,15 @@ class Scene:
 
     @property
     def story(self) -> Tale:
-        """The adventure under way, for deeds: none is told before a tale has opened."""
-        if (story := self.tale) is None:
-            raise LookupError("no tale is under way")
-        return story
+        """The adventure under way; between two, the people of the page, each where they were seen last."""
+        if story := self.tale:
+            return story
+        text, people = fill(load("between"), {"place": self.location()}), {}
+        for name, entry in self.page.get("people", {}).items():
+            known = {part: str(entry[part]) for part in ("role", "attitude") if entry.get(part)}
+            seen = {"at": str(entry.get("last_seen") or "").partition(", day ")[0]}
+            people[name] = fill(text["person"], {"who": short(name)}) | known | seen
+        return Tale("", 0, {name: name for name in people}, text | {"people": people})
 
     @property
     def beat(self) -> int:
@@ -153,10 +158,7 @@ class Scene:
 
     def people_here(self) -> list[str]:
         """List ids of the living who are where the character is."""
-        story, here = self.tale, self.location()
-        if story is None:
-            return []
-        there = [(i, who) for i, who in story["people"].items() if who["at"] == here]
+        there = [(i, who) for i, who in self.story["people"].items() if who["at"] == self.location()]
         return [i for i, who in there if not (who.get("leaves") and self.did_all(who["leaves"])) and self.alive(i)]
 
     def entry(self, person: str) -> JSON:
@@ -170,8 +172,8 @@ class Scene:
 
     def foes_at(self, *places: str) -> list[str]:
         """List the foes who stand at some places and were not beaten, calmed or driven off."""
-        foes = self.tale.part("foes") if self.tale else {}
-        there = {name: foe for name, foe in foes.items() if foe["at"] in places and self.did_all(foe.get("needs"))}
+        foes = self.story.part("foes").items()
+        there = {name: foe for name, foe in foes if foe["at"] in places and self.did_all(foe.get("needs"))}
         standing = [name for name, foe in there.items() if not self.did(foe["sets"])]
         return [name for name in standing if not self.did(f"calmed {name}")]
 
@@ -181,7 +183,7 @@ class Scene:
 
     def things_here(self) -> list[str]:
         """List things that lie here and can be seen."""
-        here, items = self.location(), self.tale.part("items") if self.tale else {}
+        here, items = self.location(), self.story.part("items")
         return [n for n, thing in items.items() if thing.get("at") == here and not self.did(f"took {n}")]
 
     def carried(self) -> dict[str, int]:
