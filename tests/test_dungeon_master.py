@@ -50,7 +50,7 @@ async def test_what_is_secret_shows_in_no_notice(mira):
     assert "traitor" not in told
     assert "gold: got 'much'" in told
     assert "A secret did not fit." in told
-    assert "traitor" in mira.model.asked("update")[-1][-1].text, "the model is told all of it"
+    assert "secrets.Maren: expected text" in mira.model.asked("update")[-1][-1].text, "the model is told which"
 
 
 def test_the_sync_api_works(model):

@@ -340,7 +340,7 @@ async def test_what_is_no_fact_is_refused_and_nothing_is_written():
         with pytest.raises(ValidationError):
             await note_facts(store, FACTS, [home("the mill"), wrong], timeline=[("a", 1)])
     for timeline, turn in (([("a", 1)], 2), ([], None)):
-        with pytest.raises(ValueError, match="beyond the timeline"):
+        with pytest.raises(ValueError, match=r"beyond the timeline|timeline is empty"):
             await note_facts(store, FACTS, [home("the mill")], timeline=timeline, turn=turn)
     assert await store.asearch(()) == []
     assert await note_facts(store, FACTS, [], timeline=[("a", 1)]) == ([], {}, [])

@@ -312,7 +312,7 @@ class Query:
             check_type(f"Query.{names}", getattr(self, names), list | tuple | Set, "several names, such as ['Mira']")
         for function in ("refine", "cost"):
             check_type(f"Query.{function}", getattr(self, function) or len, Callable, "a function, or None")
-        check_number("Query.before", self.before, none=True)
+        check_type("Query.before", self.before, int | None, "the number of a turn, or None")
         check_number("Query.limit", self.limit)
         check_number("Query.budget", self.budget, none=True)
         check_number("Query.reranked", self.reranked)
