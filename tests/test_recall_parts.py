@@ -365,7 +365,7 @@ def test_what_makes_no_sense_is_refused_when_it_is_made(wrong, says):
         ({"weights": {"words": 1}}, r"Query.weights: got .*expected Weights\("), ({"rerank": 7}, "Query.rerank: got 7"),
         ({"rerank": Query}, "Query.rerank: got"), ({"metadata": {"x": {1}}}, "Query.metadata"),
         ({"lasting": ("ann", "isle", "lore")}, "Query.lasting: namespace 'ann': expected a tuple"),
-        ({"before": "2"}, "Query.before: got '2'; expected the number of a turn"), ({"present": 7}, "Query.present: got 7"),
+        ({"before": "2"}, "Query.before: got '2'; expected the number"), ({"present": 7}, "Query.present: got 7"),
         ({"refine": 5}, "Query.refine: got 5; expected a function"), ({"cost": 5}, "Query.cost: got 5"),
         ({"fitting": "no"}, "Query.fitting: got 'no'; expected True or False"), ({"aliases": 1}, "Query.aliases"),
         ({"speakers": "Ann"}, "Query.speakers: got 'Ann'; expected several names"), ({"viewer": "me"}, "Query.viewer"),
