@@ -42,6 +42,7 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 """Further names of this server, separated by commas: "games.example.org, *.trycloudflare.com"; "*" for any."""
 
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
+_LONGEST_NAME, _MOST_NAMES = 40, 50  # of keys of `configurable` that are compared with settings
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 """An assistant's id; what is none is a graph's name."""
 _RUNS = re.compile(r"(?:POST(?:/threads/([^/]+))?/(commands|runs(?:/\w+)?)|PATCH/threads/([^/]+)())/?")
@@ -158,7 +159,8 @@ async def _problem_of(client: Any, body: bytearray, thread: str | None, kind: st
                 [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
                 schemas = await client.assistants.get_schemas(first["assistant_id"])
                 settings = (schemas["context_schema"] or {}).get("properties") or {}
-                near = [name for name in others if get_close_matches(name, settings, 1, 0.85)]
+                few = [name for name in others if len(name) <= _LONGEST_NAME and "campaign" in settings][:_MOST_NAMES]
+                near = [name for name in few if get_close_matches(name, settings, 1, 0.85)]
                 unknown = [name for name in (*given, *near) if name not in settings]
                 if settings and unknown:
                     return 422, f"There is no setting {unknown[0]!r} of {graph}. Settings: {', '.join(settings)}."

@@ -319,7 +319,7 @@ def _wrong_fields(page: type[Notebook]) -> str:
             return f".{attribute}: got {listed!r:.80}; expected names of fields, such as ('goal',)."
         if wrong := [field for field in listed if field not in fields]:
             return f".{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
-    if full := [field for field in page.REQUIRED if not is_empty(fields[field])]:
+    if full := [field for field in page.REQUIRED if once == page.UPDATE and not is_empty(fields[field])]:
         there = f"the empty page has {fields[full[0]]!r:.80} there already"
         return f".REQUIRED: {full[0]!r} is never asked for: {there}; take an empty default, as in `int | None = None`."
     if once == page.UPDATE and not page.REQUIRED:

@@ -135,10 +135,11 @@ async def test_a_parent_without_seats_and_an_agent_with_a_checkpointer_are_refus
 
 
 def inside(graph, how, checkpointer):
-    """A graph whose node is another one, or calls it, or calls it in a tool."""
+    """A graph whose node is another one, or calls it, with settings or without, or calls it in a tool."""
 
     def ask() -> str:
-        return graph.invoke({"messages": [HumanMessage("My lamp is red.")]})["messages"][-1].text
+        config = {"configurable": {"user": "ann", "model": "offline"}} if how == "settings" else None
+        return graph.invoke({"messages": [HumanMessage("My lamp is red.")]}, config)["messages"][-1].text
 
     def node(state: MessagesState) -> MessagesState:
         said = tool("ask", description="Ask.")(ask).invoke({}) if how == "tool" else ask()
@@ -148,7 +149,7 @@ def inside(graph, how, checkpointer):
     return builder.compile(checkpointer=checkpointer, store=InMemoryStore())
 
 
-@pytest.mark.parametrize("how", ["node", "call", "tool"])
+@pytest.mark.parametrize("how", ["node", "call", "settings", "tool"])
 @pytest.mark.parametrize("machine", ["agent", "dungeon_master"])
 async def test_inside_a_graph_that_keeps_nothing_of_it_a_machine_is_refused(how, machine):
     built = build_agent([], model=AgentModel()) if machine == "agent" else build_dungeon_master()

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import os
 import resource
 import shutil
 import stat
 import subprocess
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.forgetting import suppression
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.forgetting.suppression import SuppressionList
+from questbook.graphs.forgetting.suppression import SuppressionList, append_line
 from questbook.graphs.local import backup
 from questbook.graphs.local.backup import back_up, restore
 from questbook.graphs.local.doctor import mend, problem_of
@@ -276,10 +277,24 @@ def test_a_full_disk_leaves_the_list_as_it_was_and_half_a_line_costs_no_other(tm
 def test_a_clock_that_is_set_back_puts_no_line_before_the_last_one(tmp_path):
     listed = SuppressionList(tmp_path / "list", KEY.encode())
     listed.add("user", "ann")
-    listed.path.write_text(listed.path.read_text().replace('"at": "2', '"at": "3'))
-    listed.add("user", "bob")
-    first, second = (line["at"] for line in map(json.loads, listed.path.read_text().splitlines()))
-    assert first == second
+    [line] = map(json.loads, listed.path.read_text().splitlines())
+    for ahead, is_followed in ((timedelta(hours=2), True), (timedelta(days=900), False)):
+        moment = (datetime.now(UTC) + ahead).isoformat(timespec="seconds")
+        listed.path.write_text(json.dumps(line | {"at": moment}) + "\n")
+        listed.add("user", "bob")
+        first, second = (line["at"] for line in map(json.loads, listed.path.read_text().splitlines()))
+        assert (first == second) == is_followed, "a clock that was far ahead once is not followed"
+
+
+def test_what_is_no_regular_file_is_only_written(tmp_path):
+    (tmp_path / "null").symlink_to("/dev/null")
+    append_line(tmp_path / "null", lambda end: "said")
+    read, write = os.pipe()
+    (tmp_path / "pipe").symlink_to(f"/dev/fd/{write}")
+    append_line(tmp_path / "pipe", lambda end: "said")
+    assert os.read(read, 99) == b"said\n"
+    os.close(read)
+    os.close(write)
 
 
 async def test_to_forget_again_is_asked_for_and_what_cannot_be_read_is_said_at_the_end(tmp_path, listed):

@@ -70,7 +70,7 @@ RULES = {
     "Fighter": ("15 13 14 8 12 10", 15, "1 longsword, 1 shield, 1 chain mail, 5 torch"),
     "Monk": ("12 15 13 8 14 10", 5, "1 quarterstaff, 10 dart, 1 bedroll, 5 ration"),
     "Paladin": ("15 10 13 8 12 14", 15, "1 warhammer, 1 shield, 1 chain mail, 1 holy symbol"),
-    "Ranger": ("12 15 13 10 14 8", 15, "1 longbow, 20 arrow, 1 shortsword, 1 rope"),
+    "Ranger": ("12 15 13 10 14 8", 15, "1 longbow, 20 arrow, 1 shortsword, 1 leather armor"),
     "Rogue": ("8 15 12 14 10 13", 20, "1 shortsword, 2 dagger, 1 thieves' tools, 1 leather armor"),
     "Sorcerer": ("8 13 14 10 12 15", 10, "2 dagger, 1 crystal focus, 5 torch, 5 ration"),
     "Warlock": ("8 13 14 10 12 15", 15, "2 dagger, 1 leather armor, 1 old tome, 1 lantern"),

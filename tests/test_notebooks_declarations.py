@@ -126,7 +126,7 @@ def test_two_notebooks_of_one_name_are_refused():
         ({"SECRET": "name"}, ".SECRET: got 'name'; expected names of fields, such as ('goal',)"),
         ({"REQUIRED": 5}, ".REQUIRED: got 5; expected names of fields"),
         (
-            {"REQUIRED": ("age",), "__annotations__": {"age": int, "name": str}, "age": 0},
+            {"UPDATE": once, "REQUIRED": ("age",), "__annotations__": {"age": int, "name": str}, "age": 0},
             ".REQUIRED: 'age' is never asked for: the empty page has 0 there already; take an empty default, as in",
         ),
         ({"CHANNEL": 5}, ".CHANNEL: got 5; expected small letters"),

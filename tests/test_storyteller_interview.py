@@ -150,6 +150,11 @@ def test_who_says_no_wait_means_the_last(marker):
         ("An elf. No, dwarf.", "ancestry", {"ancestry": "dwarf"}),
         ("I want gold. No, actually I want peace", "goal", {"goal": "want peace"}),
         ("Lena", "name", {"name": "Lena"}),
+        ("My name is Jean–Luc, a human fighter", "name", {"name": "Jean–Luc", "ancestry": "human", "class": "fighter"}),
+        ("I served the queen. No, not for money.", "background", {"background": "served the queen"}),
+        ("I stole bread, no, worse: a crown", "background", {"background": "I stole bread, no, worse: a crown"}),
+        ("To change the world", "goal", {"goal": "To change the world"}),
+        ("My goal is to right what is wrong", "goal", {"goal": "My goal is to right what is wrong"}),
         ("To find those who say no.", "goal", {"goal": "To find those who say no"}),
         *((words, asked, {}) for words in ("wrong name", "next question", "I refuse", "you tell me", "no, nothing")
           for asked in ("background", "goal")),

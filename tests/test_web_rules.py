@@ -668,8 +668,15 @@ def test_while_a_reply_comes_the_page_shows_it_as_far_as_it_has_come(model, play
 
 def test_a_table_with_more_cells_than_anybody_reads_stays_text():
     row = "|".join("abc")
-    assert "<table>" in to_html(f"{row}\n---|---|---\n" + f"{row}\n" * 1000)
+    assert "<table>" in to_html(f"{row}\n---|---|---\n" + f"{row}\n" * 300)
     assert "<table>" not in to_html(f"{row}\n---|---|---\n" + "a\n" * 2000)
+
+
+def test_a_table_that_comes_in_small_pieces_is_not_made_again_for_each():
+    coming, text = ComingText(), f"{'|'.join('x' * 40)}\n{'|'.join(['-'] * 40)}\n" + "x\n" * 20
+    pieces = [coming.add(text[at : at + 2]) for at in range(0, len(text), 2)]
+    made = sum(len(html) for _, html in filter(None, pieces))
+    assert made < 6 * len(to_html(text)), "each time costs as much as all that is shown"
 
 
 def test_a_level_raises_the_hit_points_on_the_page_at_once_and_a_person_may_set_their_maximum(player):

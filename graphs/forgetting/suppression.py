@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -63,7 +63,7 @@ class SuppressionList(NamedTuple):
         now, folded = datetime.now(UTC).isoformat(timespec="seconds"), fold(words)
         line = {"kind": kind, "length": len(folded), "digest": self._digest(kind, *names, folded)}
         with self._explained():  # by a clock that was set back no line comes before a backup that knows the words
-            append_line(self.path, lambda end: json.dumps({"at": max([now, *_AT.findall(end)])} | line))
+            append_line(self.path, lambda end: json.dumps({"at": max([now, *_before(_AT.findall(end))])} | line))
 
     def since(self, time: datetime) -> tuple[list[JSON], list[int]]:
         """Return the lines since a time, which a backup was begun at, and the numbers of those that cannot be read."""
@@ -107,8 +107,17 @@ class SuppressionList(NamedTuple):
         return hmac.new(self.key, json.dumps(parts).encode(), "sha256").hexdigest()
 
 
+def _before(times: Iterable[str]) -> list[str]:
+    """Return times that are not more than a day ahead: a clock that was far ahead once is not followed."""
+    return [time for time in times if time <= (datetime.now(UTC) + timedelta(days=1)).isoformat()]
+
+
 def append_line(path: Path, line_after: Callable[[str], str]) -> None:
     """Append a line, made of what the file ends with, to a file that only its owner may read; at an error, nothing."""
+    if path.exists() and not path.is_file():  # a pipe, or a container's standard output: it is only written
+        with path.open("a", encoding="utf-8") as pipe:
+            pipe.write(f"{line_after('')}\n")
+        return
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0) as file:
         file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
         end, written = file.read().decode("utf-8", "replace"), 0

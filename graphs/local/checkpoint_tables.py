@@ -136,9 +136,9 @@ def first_of(database: sqlite3.Connection, thread: str) -> tuple[str, JSON] | No
     return (str(row[0]), dict(json.loads(row[1]))) if row else None
 
 
-def has_thread(database: sqlite3.Connection, thread: str) -> bool:
-    """Whether a thread has a checkpoint; of one that was deleted a run may still go on."""
-    return database.execute(f"{_SQL['OF_THREAD']} ?", (thread,)).fetchone() is not None
+def has_place(database: sqlite3.Connection, place: tuple[str, str]) -> bool:
+    """Whether a thread has a checkpoint in a namespace; of one that was deleted a run may still go on."""
+    return database.execute(f"{_SQL['OF_THREAD']} ? AND checkpoint_ns = ?", place).fetchone() is not None
 
 
 def put_value(database: sqlite3.Connection, channel: str, version: str, kind: str, value: bytes) -> int:

@@ -26,7 +26,7 @@ from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 from questbook.graphs.errors import InputError, QuestbookError, UnreadableError
 from questbook.graphs.local import checkpoint_tables as tables
 from questbook.graphs.local.checkpoint_tables import Place, Saved, Work, kind_in_parts, kind_of_rest
-from questbook.graphs.local.saved_game import OWNER, HomeCheckpointer, check_caller, is_of_another
+from questbook.graphs.local.saved_game import OWNER, STOPPED, HomeCheckpointer, check_caller, is_of_another
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
 from questbook.memory.store.database_file import switch_to_wal
@@ -56,7 +56,7 @@ def is_running(saved: base.CheckpointTuple, idle: timedelta = IDLE) -> bool:
 
     None is, if it failed, if it waits for an answer, or if it has made no step for the time `idle`.
     """
-    pending = {channel for _, channel, _ in saved.pending_writes or []}
+    pending = {channel for task, channel, _ in saved.pending_writes or [] if task != STOPPED[0]}
     stopped = _FAILED in pending or (_ASKS in pending and _ANSWERED not in pending)
     is_young = datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < idle
     return is_unfinished(saved.checkpoint) and not stopped and is_young
@@ -179,7 +179,7 @@ class Checkpointer(AsyncSqliteSaver, HomeCheckpointer):
             if notes.get("source") == "input" and parent and parent != tables.newest_id(database, place):
                 self._refuse_repeated(database, place, str(notes.get("run_id") or ""))
             shared = tables.ids_of_values(database, place, parent)
-            if not (shared or tables.has_thread(database, place[0])) and needs_parent(parent, checkpoint, new_versions):
+            if not (shared or tables.has_place(database, place)) and needs_parent(parent, checkpoint, new_versions):
                 raise deleted(place[0])
             blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
             for name, value in long.items():

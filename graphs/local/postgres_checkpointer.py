@@ -147,7 +147,7 @@ class PostgresCheckpointer(AsyncPostgresSaver, HomeCheckpointer):
         held, saved = [self._held.pop(task) for task in [*self._held] if task[:2] == place], False
         named = "".join(f"held{number} AS ({statement}), " for number, (statement, *_) in enumerate(held))
         before = [value for _, each, _ in held for value in each]
-        before += [needs_parent(parent, checkpoint, new_versions), place[0]]
+        before += [needs_parent(parent, checkpoint, new_versions), *place]
         try:  # all in one statement, so that all or nothing is saved
             saved = bool(await self.rows(SQL["PUT"].format(held=named), *before, *place, *columns, *row))
         finally:

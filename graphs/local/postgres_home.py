@@ -206,7 +206,6 @@ class PostgresHome:
         """
         with explained(self.name):
             async with await self._connect() as connection:
-                await connection.execute(f"SET lock_timeout = '{_LONGEST:.0f}s'")
                 await self._take_turn(connection, say)
                 await connection.execute(_META)
                 meta = await _read_meta(connection)

@@ -356,7 +356,8 @@ async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: 
     before = remarks.set(told)
     try:
         await retriever.ainvoke(state.words)
-        return {"recalled": retriever.memories, "notices": [notice(state.turn, "recall", text) for text in told[:1]]}
+        notices = [notice(state.turn, "recall", text) for text in dict.fromkeys([*told[:1], *told[-1:]])]
+        return {"recalled": retriever.memories, "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
         return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}

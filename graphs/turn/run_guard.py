@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
@@ -81,11 +81,13 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def _refuse_inside(self, config: Any) -> None:
         """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one."""
-        where, is_said = ensure_config(config).get("configurable") or {}, isinstance(self.checkpointer, bool)
-        if READ in where and where.get(CHECKPOINTER) and not is_said and self.builder.input_schema is TurnInput:
-            wrong = (
-                f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it for later."
-            )
+        outer, given = ((each or {}).get("configurable") or {} for each in (var_child_runnable_config.get(), config))
+        where, saver = outer | given, self.checkpointer
+        is_other = given.get("thread_id") not in (None, outer.get("thread_id"))
+        is_kept = isinstance(saver, bool) or (is_other and isinstance(saver, BaseCheckpointSaver))
+        is_kept |= not (READ in where and where.get(CHECKPOINTER))
+        if not is_kept and self.builder.input_schema is TurnInput:
+            wrong = f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it."
             remedy = "Make it a node by as_node(…), which goes back with that graph, or compile(checkpointer=True) it;"
             raise DeclarationError(f"{wrong} {remedy} with checkpointer=False each call is a new conversation.")
 

@@ -133,7 +133,8 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
 
 
 def _public(page: type[Notebook], problems: Sequence[str]) -> list[str]:
-    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
+    secret = {*page.SECRET, *(["the whole"] if page.SECRET else [])}  # a page's own rules may quote what they refuse
+    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in secret]
     return [*public, *(["A secret did not fit."] if len(public) < len(problems) else [])]
 
 

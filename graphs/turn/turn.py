@@ -51,7 +51,6 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     first_branch = branch_name(run_thread(runtime) or uuid.uuid4().hex)  # the same if the first turn is run again
     return {
         **state.mended,
-        **(state.reopened if turn == state.turn else {}),
         "turn": turn,
         "opened_by": opened_by,
         "opened_in": [mark] if (mark := state.run_mark) and mark not in state.opened_in else [],

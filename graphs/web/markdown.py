@@ -14,7 +14,7 @@ from questbook.graphs.interface.text import clean
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     columns = state.src[state.bMarks[start] : state.eMarks[start]].count("|") + 1
-    return columns * (end - start) <= 5000 and table(state, start, end, silent)  # a row may leave out all but one cell
+    return columns * (end - start) <= 1000 and table(state, start, end, silent)  # a row may leave out all but one cell
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
@@ -39,7 +39,7 @@ class ComingText:
     def __init__(self) -> None:
         self.text = ""  # as far as it has come
         self._new, self._open = "", ""  # what waits, and what is shown and may still change
-        self._done = 0  # blocks before it
+        self._done, self._cost = 0, 0  # blocks before it; characters of its HTML
         self.blocks = 0  # elements that `to_html` makes of it
 
     def add(self, piece: str) -> tuple[int, Markup] | None:
@@ -50,10 +50,11 @@ class ComingText:
         """
         self.text += piece
         self._new += piece
-        if len(self._new) * _STEPS < len(self._open) - _SHORT:  # each time costs as much as all that is open
+        if len(self._new) * _STEPS < max(len(self._open), self._cost) - _SHORT:  # each time costs all that is open
             return None
         self._open, self._new = clean(self._open + self._new), ""
         done, html = self._done, to_html.__wrapped__(self._open)
+        self._cost = len(html)
         starts = [token.map[0] for token in _MARKDOWN.parse(self._open) if token.map and not token.level]
         self.blocks = done + len(starts)
         if len(starts) > 2:

@@ -157,13 +157,13 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     if query.rerank is not None:
         records = list(records)
         try:
-            first = await query.rerank(query.text, records[: query.reranked])
+            first = [*await query.rerank(query.text, records[: query.reranked])]
             if not all(isinstance(record, Recalled) for record in first):
                 raise TypeError("it returned something else than records")
             records = [*first, *records[query.reranked :]]
-        except Exception as error:  # noqa: BLE001 (it is the application's; the records have an order of their own)
+        except Exception:  # noqa: BLE001 (it is the application's; the records have an order of their own)
             _log.warning("rerank failed", exc_info=True)
-            remark(f"The memories are in their own order: `rerank` failed ({type(error).__name__}).")
+            remark("The memories are in their usual order: they could not be put in the one that was set up.")
     return records
 
 

@@ -43,7 +43,8 @@ class Described(BaseModel):
         """Read them."""
         super().__pydantic_init_subclass__(**kwargs)
         file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if file and (texts := _texts_beside(file).get(cls.__name__)):
+        is_ours = cls.__module__.startswith("questbook.")  # an app's file of that name is its own
+        if file and is_ours and (texts := _texts_beside(file).get(cls.__name__)):
             for field, text in texts.items():
                 cls.model_fields[field].description = text
             cls.model_rebuild(force=True)
