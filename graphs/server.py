@@ -159,7 +159,7 @@ async def _problem_of(client: Any, body: bytearray, thread: str | None, kind: st
                 [first] = await client.assistants.search(graph_id=graph, limit=1)  # schemas are got by its id alone
                 schemas = await client.assistants.get_schemas(first["assistant_id"])
                 settings = (schemas["context_schema"] or {}).get("properties") or {}
-                few = [name for name in others if len(name) <= _LONGEST_NAME and "campaign" in settings][:_MOST_NAMES]
+                few = [name for name in others if len(name) <= _LONGEST_NAME and "seed" in settings][:_MOST_NAMES]
                 near = [name for name in few if get_close_matches(name, settings, 1, 0.85)]
                 unknown = [name for name in (*given, *near) if name not in settings]
                 if settings and unknown:
