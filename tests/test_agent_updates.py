@@ -151,7 +151,7 @@ async def test_of_a_secret_nothing_is_in_notices_and_log_if_the_whole_page_or_it
 
     desk = Desk(PlotNotebook)
     for patch, why in (
-        ({"doors": 3}, "the whole: more doors than"),
+        ({"doors": 3}, "A secret did not fit."),  # a page's own rules may quote what they refuse
         ({"plot": "the cook"}, "PlotNotebook raised KeyE"),
     ):
         assert await desk.say("Hello", update=[say("", call("PlotNotebook", **patch))] * 3) == "I see."

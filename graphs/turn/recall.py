@@ -356,7 +356,8 @@ async def recall_or_notice(state: StateT, runtime: Runtime[SettingsT], plan_of: 
     before = remarks.set(told)
     try:
         await retriever.ainvoke(state.words)
-        notices = [notice(state.turn, "recall", text) for text in dict.fromkeys([*told[:1], *told[-1:]])]
+        kinds = {text[:20]: text for text in reversed(told)}.values()  # of each the first
+        notices = [notice(state.turn, "recall", text) for text in kinds]
         return {"recalled": retriever.memories, "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         text = "Memory could not be searched, so nothing was recalled for this turn."
