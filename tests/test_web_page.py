@@ -233,6 +233,7 @@ def test_nothing_jumps_stop_has_its_own_place_and_words_outlive_the_server_and_t
         with half_answers():
             begin_to_look(page)
             page.click(".stop")
+            page.locator("#unanswered").wait_for()  # while the reply still comes, nothing is taken back
             page.click(button)
             pytest.importorskip("playwright.sync_api").expect(page.locator("#text")).to_have_value("I look around.")
             page.locator("#unanswered").wait_for(state="detached")
