@@ -196,7 +196,7 @@ class PageState(TurnState):
 
     @property
     def reopened(self) -> JSON:
-        """Channels to write where a turn that is remembered goes on; pages are noted anew, too."""
+        """Channels to write where a turn that is remembered goes on; pages are noted again, too."""
         noted = {page: min(turn, self.turn - 1) for page, turn in self.noted.items()}
         return (channels := super().reopened) and {**channels, "noted": noted}
 
