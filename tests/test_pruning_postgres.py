@@ -28,6 +28,8 @@ pytestmark = pytest.mark.slow  # they need a PostgreSQL
 
 AT: Any = {"configurable": {"thread_id": "t"}}
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+COUNT_LOCKS = """SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
+WHERE locktype = 'advisory' AND datname = current_database()"""  # pg_locks has the locks of all databases
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 
@@ -167,7 +169,7 @@ async def test_the_command_holds_so_many_threads_at_once_and_says_the_sum(home, 
 
     async def noted(*given, **named):
         done = await prune(*given, **named)
-        [(locks,)] = execute(home.url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        [(locks,)] = execute(home.url, COUNT_LOCKS)
         held.append((locks, named.get("dry_run", False)))
         return done
 
