@@ -165,7 +165,7 @@ async def test_the_best_eight_bring_two_insights_each_and_three_come_that_nobody
             await store.aput(FACTS, f"i-{turn}-{n}", drawn | Stamp("a", turn).to_json() | {"at": f"{turn:08}.90{n}"})
     later = {"kind": "insight", "text": "Thought 12.", "cites": ["a-12-fact-0"], "at": "00000012.900"}
     await store.aput(FACTS, "i-12", Stamp("a", 12).to_json() | later)
-    for n, (branch, turn) in enumerate([("b", 98)] * 4 + [("a", 98), ("b", 97), ("b", 99)]):
+    for n, (branch, turn) in enumerate([("b", 98)] * 4 + [("a", 98), ("b", 99)]):
         unsaid = {"kind": "insight", "text": f"The mill of Goran burns, {n}.", "cites": [f"x{n}"]}
         await store.aput(FACTS, f"unsaid-{n}", unsaid | Stamp(branch, turn).to_json() | {"at": f"00000099.90{n}"})
     await write_judgements(store, FACTS, [("unsaid-3", "x")], Stamp("another", 98).to_json())

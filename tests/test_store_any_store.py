@@ -71,14 +71,29 @@ async def test_records_keep_their_order_and_what_is_deleted_starts_no_batch():
     assert (await store.aget(SPACE, "c")).value == {"text": "x"}
 
 
-async def test_what_a_store_gives_in_short_pages_is_gone_through_to_the_end(path):
-    class Short(FaissStore):
+async def test_what_another_store_gives_in_short_pages_is_gone_through_to_the_end():
+    class Short(InMemoryStore):
         async def abatch(self, ops):
             return await super().abatch([op._replace(limit=min(op.limit, 100)) for op in ops])
 
-    async with Short.open(path) as store:
-        store.batch([PutOp(SPACE, str(number), {"n": number}) for number in range(250)])
-        assert len([item async for item in items_under(store, SPACE)]) == 250
+    store = Short()
+    store.batch([PutOp(SPACE, str(number), {"n": number}) for number in range(250)])
+    assert len([item async for item in items_under(store, SPACE)]) == 250
+
+
+@pytest.mark.parametrize(("items", "pages"), [(0, 1), (499, 1), (500, 2), (1_200, 3)])
+async def test_a_short_page_of_our_store_is_the_last(path, items, pages):
+    asked = []
+
+    class Asked(FaissStore):
+        async def abatch(self, ops):
+            asked.append(ops := list(ops))
+            return await super().abatch(ops)
+
+    async with Asked.open(path) as store:
+        store.batch([PutOp(SPACE, str(number), {"n": number}) for number in range(items)])
+        assert len([item async for item in items_under(store, SPACE)]) == items
+        assert len(asked) == pages
 
 
 @pytest.mark.parametrize("error", [None, ConnectionError("the line went dead")])

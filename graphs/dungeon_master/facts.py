@@ -8,7 +8,6 @@ What a player writes is an attempt or a claim, so a fact that rests on it alone 
 
 import logging
 import re
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -36,7 +35,7 @@ from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.words import content_stems, normalize, numbers_in
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp, read_time
-from questbook.memory.timeline.timeline import Segment, as_of, branch_of, read_timeline, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, branch_of, read_timeline, record_key, visible_filters
 from questbook.notebooks import NotebookError, StateNotebook, render_value
 from questbook.notebooks.schema import tool_schema
 from questbook.types import JSON
@@ -220,19 +219,12 @@ async def write_waiting_facts(
     return update
 
 
-def filters_since(timeline: Sequence[Segment], first: int, before: int | None = None) -> list[JSON]:
-    """Return the filters by which a store finds what a timeline sees of turns from `first` on."""
-    seen = as_of(timeline, sys.maxsize if before is None else before - 1)
-    since, later = f"{max(first, 0):08}", [segment for segment in seen if segment[1] >= first]
-    return [one | {"order": one["order"] | {"$gte": since}} for one in visible_filters(later)]
-
-
 async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
     """Return the facts that were noted of turns `first` to `last` and hold, by turn; no secret, rumour or claim."""
     if runtime.store is None:
         return {}
     namespace = runtime.context.campaign_namespace(FACTS)
-    filters = filters_since(state.timeline, first, last + 1)
+    filters = visible_filters(state.timeline, last + 1, first=first)
     facts: dict[int, list[str]] = {}
     records = await newest_items(runtime.store, namespace, filters, _MOST_WAITING)
     for record in await keep_valid(runtime.store, records, timeline=state.timeline):

@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.dice import ROLL_DICE
-from questbook.graphs.dungeon_master.facts import KEEP_SECRET, filters_since, read_secrets
+from questbook.graphs.dungeon_master.facts import KEEP_SECRET, read_secrets
 from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -28,7 +28,7 @@ from questbook.memory.recall.query import Reason, Recalled, WeightedText
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import WITHHELD
-from questbook.memory.timeline.timeline import Segment, exchange_key
+from questbook.memory.timeline.timeline import Segment, exchange_key, visible_filters
 from questbook.notebooks import NotebookError, render_value
 from questbook.types import JSON
 
@@ -112,7 +112,7 @@ async def buffered_secrets(store: BaseStore, seen: Seen, facts: tuple[str, ...])
 
     Nobody said them, and the dungeon master must not forget them until the turn leaves the buffer.
     """
-    filters = [{"kind": "secret"} | segment for segment in filters_since(seen.timeline, seen.since)]
+    filters = [{"kind": "secret"} | segment for segment in visible_filters(seen.timeline, first=seen.since)]
     return await _valid(store, facts, filters, seen.timeline, "a secret that the scene may need")
 
 

@@ -26,7 +26,6 @@ from questbook.notebooks.schema import fields_of
 from questbook.types import JSON
 
 MEMORY, FACT = "memory", "fact"
-_ABSENT = object()
 
 
 class Cause(NamedTuple):
@@ -208,14 +207,14 @@ def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]
         field = ".".join(path).casefold()
         # Names may contain dots, so paths are compared as text.
         if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
-            holds = _at(page, path) is _ABSENT if value is None else _at(page, path) == value
-            yield _cause(record, ".".join(path), value, holds=holds)
+            yield _cause(record, ".".join(path), value, holds=value_at(page, path) == value)
 
 
-def _at(page: Any, path: tuple[str, ...]) -> Any:
+def value_at(page: Any, path: Sequence[str]) -> Any:
+    """Return what a page says at a path; None if it has no such field."""
     for key in path:
         if not isinstance(page, Mapping) or key not in page:
-            return _ABSENT
+            return None
         page = page[key]
     return page
 

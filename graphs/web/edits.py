@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from questbook.graphs.dungeon_master.sheet import fill_sheet
-from questbook.graphs.dungeon_master.why import FACT, MEMORY, why
+from questbook.graphs.dungeon_master.why import FACT, MEMORY, value_at, why
 from questbook.graphs.errors import HistoryError, InputError
 from questbook.graphs.interface.text import clean
 from questbook.graphs.local.game import Game
@@ -157,12 +157,7 @@ ROUTES = [shows("/field", field), acts("/page", change), acts("/core", core)]
 
 def _value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
     """Return what a page says in a field, as the player may see it; None if there is no such field."""
-    value: Any = view.character.player_view() if page == "character" else view.quest
-    for name in names:
-        if not isinstance(value, Mapping) or name not in value:
-            return None
-        value = value[name]
-    return value
+    return value_at(view.character.player_view() if page == "character" else view.quest, names)
 
 
 async def origin(game: Game, what: str, reason: str = "", *, of_player: bool = True, turn: int | None = None) -> JSON:

@@ -167,7 +167,10 @@ async def add_insights(
     What was concluded or written by hand from turn `since` on, which the prompt holds word for word, comes first, as
     far as it fits the question. Nothing is embedded.
     """
-    turns, said = (_filters(spans, timeline) for spans in (_spans(recalled, since), [(since, _LAST_TURN)]))
+    turns, said = (
+        [only for first, last in spans for only in visible_filters(timeline, last + 1, first=first)]
+        for spans in (_spans(recalled, since), [(since, _LAST_TURN)])
+    )
     wanted: list[JSON] = [{"kind": INSIGHT} | only for only in turns] + [{"by": BY_HAND} | only for only in said]
     limit = _READ
     if wanted and getattr(store, "filters_any", False):  # few are of a kind, and only these are asked for their turns
@@ -200,18 +203,6 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int]]:
         begin, end = spans.pop() if spans and first <= spans[-1][1] + 1 else (first, last)
         spans.append((begin, max(end, last)))
     return spans
-
-
-def _filters(spans: Sequence[tuple[int, int]], timeline: Timeline) -> list[JSON]:
-    """Return store filters for the records of some turns that a timeline sees; each record meets one at the most."""
-    filters: list[JSON] = []
-    reached = 0
-    for branch, through in timeline:
-        turns = ((max(first, reached + 1), min(through, last)) for first, last in spans)
-        orders = ({"$gte": f"{begin:08}", "$lte": f"{end:08}"} for begin, end in turns if begin <= end)
-        filters += [{"branch": branch, "order": order} for order in orders]
-        reached = max(reached, through)
-    return filters
 
 
 def _is_drawn_from(insight: JSON, record: Recalled) -> bool:

@@ -9,6 +9,7 @@ fork from before it reflects for itself. An insight that is drawn again from oth
 """
 
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, INSIGHT, Fact
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.facts.relations import is_same_fact
 from questbook.memory.facts.validity import ALL_MARKS, Namespace
-from questbook.memory.store.any_store import AnyItem, is_own, items_under
+from questbook.memory.store.any_store import AnyItem, is_own, newest_items
 from questbook.memory.timeline.records import may_know
 from questbook.memory.timeline.timeline import Timeline, is_visible, record_key, search_visible, visible_filters
 from questbook.types import JSON
@@ -53,7 +54,7 @@ class Backlog(NamedTuple):
     """The facts after turn `since` that wait for reflection, the oldest first, and their importance together."""
 
     since: int
-    facts: list[Item]
+    facts: Sequence[Item]
     importance: int
 
 
@@ -93,13 +94,9 @@ async def find_backlog(
     """Return the facts of a timeline through a turn that no finished reflection has considered."""
     finished = [item for item in await store.asearch(reflections, limit=ALL_MARKS) if is_own(item, reflections)]
     since = max((int(item.value["through"]) for item in finished if is_visible(timeline, item.value)), default=0)
-    items: dict[str, Item] = {}
-    for only in visible_filters(timeline, through + 1):
-        later = only | {"order": only["order"] | {"$gt": f"{since:08}"}}
-        items |= {item.key: item async for item in items_under(store, facts, later) if is_own(item, facts)}
-    items = {key: item for key, item in items.items() if not _is_insight(item.value)}
-    ordered = sorted(items.values(), key=lambda item: (str(item.value.get("at")), item.key))
-    return Backlog(since, ordered, sum(importance_of(item.value) for item in ordered))
+    later = visible_filters(timeline, through + 1, first=since + 1, joined=getattr(store, "filters_any", False))
+    items = [item for item in await newest_items(store, facts, later, sys.maxsize) if not _is_insight(item.value)]
+    return Backlog(since, items, sum(importance_of(item.value) for item in items))
 
 
 def finished_op(reflections: Namespace, stamp: Mapping[str, Any], through: int, outcome: Mapping[str, Any]) -> PutOp:

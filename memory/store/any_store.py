@@ -108,15 +108,16 @@ async def items_under(
     Deleting an item moves the later ones up: a caller that deletes collects all items first. `refresh_ttl` says whether
     reading starts the items' time to live again; None: as the store is set.
     """
-    offset, wanted = 0, dict(only) if only else None
-    # Until a page is empty, not until one is short: a store may return fewer items than it has. Pages grow, because a
-    # store reads for each what lies before it.
-    while items := await store.asearch(
-        namespace, filter=wanted, limit=max(_PAGE, offset), offset=offset, refresh_ttl=refresh_ttl
-    ):
+    offset, page, wanted = 0, _PAGE, dict(only) if only else None
+    # Until a page is empty; one that is short is the last in our stores alone: others may return fewer items than they
+    # have. Pages grow, because a store reads for each what lies before it.
+    while items := await store.asearch(namespace, filter=wanted, limit=page, offset=offset, refresh_ttl=refresh_ttl):
         for item in items:
             yield item
+        if len(items) < page and getattr(store, "filters_any", False):
+            return
         offset += len(items)
+        page = max(_PAGE, offset)
 
 
 def is_own(item: AnyItem, namespace: Namespace) -> bool:

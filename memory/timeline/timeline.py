@@ -12,13 +12,14 @@ both stay: of any two notes the later one is followed by a look that finds the e
 A `UserTimeline` sees what the user's other threads know as well.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple, Self
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
 from questbook.memory.store.any_store import (
+    JointReads,
     Namespace,
     get_all,
     get_values,
@@ -254,12 +256,19 @@ def filter_through(turn: int) -> JSON:
     return {"order": {"$lte": order_of(turn)}}
 
 
-def visible_filters(timeline: Timeline, before: int | None = None, *, joined: bool = False) -> list[JSON]:
-    """Return store filters of what a thread sees before a turn, one for each segment; `joined`: one, for our stores."""
-    segments = as_of(timeline, sys.maxsize if before is None else before - 1)
+def visible_filters(
+    timeline: Timeline, before: int | None = None, *, first: int = 0, joined: bool = False
+) -> list[JSON]:
+    """Return store filters of what a thread sees of turns from `first` on and before another one, one for each segment.
+
+    `joined`: one filter for all, which our stores take.
+    """
+    segments = [each for each in as_of(timeline, sys.maxsize if before is None else before - 1) if each[1] >= first]
+    since = {"$gte": order_of(first)} if first > 0 else {}
     if joined and len(segments) > 1:
-        return [{"$through": ["branch", "order", {branch: order_of(through) for branch, through in segments}]}]
-    return [{"branch": branch} | filter_through(through) for branch, through in segments]
+        through = {branch: order_of(last) for branch, last in segments}
+        return [{"$through": ["branch", "order", through]} | ({"order": since} if since else {})]
+    return [{"branch": branch, "order": {"$lte": order_of(last)} | since} for branch, last in segments]
 
 
 class Found(NamedTuple):
@@ -292,7 +301,7 @@ async def list_visible(store: BaseStore, space: Namespace, timeline: Timeline, b
         await read_heads(store, timeline, (item.value for item in every))
         visible = [item for item in every if is_visible(timeline, item.value, before)]
         return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
-    filters = visible_filters(timeline, before)
+    filters = visible_filters(timeline, before, joined=getattr(store, "filters_any", False))
     items = {item.key: item for one in filters async for item in items_under(store, space, one) if is_own(item, space)}
 
     def place(item: Item) -> tuple[int, int, str]:
@@ -446,11 +455,10 @@ async def remember(
         if number < last and claims is not None and await _is_written(store, namespace, segments, content, number):
             past = None
             continue
-        if claims is not None:
-            segments, keep = await claim_to_keep(store, claims, segments, number, _owner_of(content))
-            writes += keep
-        past, ops = await _exchange_op(store, namespace, segments, number, content | origin, past)
-        writes += ops
+        turns = [number] if past or number == 1 else [number, number - 1]
+        segments, keep, stored = await _claim_and_read(store, claims, namespace, segments, turns, content)
+        past, ops = _exchange_op(namespace, segments, number, content | origin, stored, past)
+        writes += [*keep, *ops]
     head = [] if of_user is None or not contents else [of_user.with_segments(segments).head_op()]
     await put_all(store, [*writes, *also(segments), *head])
     return segments
@@ -461,25 +469,37 @@ def _owner_of(content: JSON) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
 
 
-async def _exchange_op(
-    store: BaseStore, namespace: Namespace, timeline: Timeline, turn: int, content: JSON, past: Stamp | None
+async def _claim_and_read(
+    store: BaseStore, claims: Namespace | None, space: Namespace, timeline: list[Segment], turns: list[int], said: JSON
+) -> tuple[list[Segment], list[PutOp], list[Item | None]]:
+    """Claim the first turn like `claim_to_keep`, and meanwhile read the exchanges of all these turns."""
+    reads = JointReads.of(store)
+
+    def read(timeline: Timeline) -> Awaitable[list[Item | None]]:
+        return get_all(reads, [GetOp(space, exchange_key(timeline, turn)) for turn in turns])
+
+    if claims is None:
+        return timeline, [], await read(timeline)
+    claiming = claim_to_keep(reads, claims, timeline, turns[0], _owner_of(said))
+    (claimed, keep), stored = await asyncio.gather(claiming, read(timeline))
+    return claimed, keep, stored if claimed == timeline else await read(claimed)
+
+
+def _exchange_op(
+    space: Namespace, timeline: Timeline, turn: int, content: JSON, stored: Sequence[Item | None], past: Stamp | None
 ) -> tuple[Stamp, list[PutOp]]:
     """Return the stamp of a turn and the write of its exchange, unless that is written already."""
     branch, after = branch_of(timeline, turn), branch_of(timeline, turn - 1) if turn > 1 else None
-    key = record_key(branch, turn, "exchange")
-    gets = [GetOp(namespace, key)]
-    if past is None and after is not None and "session" not in content:
-        gets.append(GetOp(namespace, record_key(after, turn - 1, "exchange")))
-    written, *before = await get_all(store, gets)
+    written, *before = stored
     if written is not None:
         return Stamp.from_json(written.value), []
-    past = next((Stamp.from_json(item.value) for item in before if item), past)
+    past = past or next((Stamp.from_json(item.value) for item in before if item), None)
     record = Exchange.from_json({**content, "after": after})
     stamp = replace(record.stamp, branch=branch, turn=turn)
     stamp = replace(stamp, session=stamp.session or session_number(past, stamp))
     day = f"{utc_date(stamp.time):%Y%m%d}".zfill(8) if stamp.time else ""
     digits = {"date": day, "month": day[:6]} if day else {}  # as recall looks for them
-    return stamp, [PutOp(namespace, key, replace(record, stamp=stamp).to_json() | digits)]
+    return stamp, [PutOp(space, exchange_key(timeline, turn), replace(record, stamp=stamp).to_json() | digits)]
 
 
 def _content(exchange: Said) -> JSON:
