@@ -6,7 +6,7 @@ import random
 
 import pytest
 from faulty_stores import Broken
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from machines import INSIDE, MACHINES, OURS, Machine, home
@@ -43,6 +43,21 @@ async def test_what_left_the_prompt_is_recalled_and_what_is_in_it_is_not(make):
     await machine.say("The weather is fine.")
     assert "Lumen" in str(await machine.say(WHICH))
     assert "Lumen" not in str(await machine.say("Zurich, 1987?")), "it has nothing to do with that"
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_exchanges_that_come_with_a_message_are_turns_of_their_own(make, goes_on):
+    machine = await make()
+    begun = len(machine.records())
+    if goes_on:
+        await machine.say("The weather is fine.")
+    earlier = [HumanMessage(LAMP), AIMessage("A fine name."), HumanMessage("I sail to Oslo."), AIMessage("Good wind!")]
+    await machine.say([*earlier, HumanMessage("It is late.")])
+    await machine.say("Good night.")
+    said = ["The weather is fine."] * goes_on + [LAMP, "I sail to Oslo.", "It is late.", "Good night."]
+    assert await machine.sees() == said
+    assert [(record["turn"] - begun, record["player"]) for record in machine.records()[begun:]] == [*enumerate(said, 1)]
+    assert "Lumen" in str(await machine.say(WHICH))
 
 
 async def test_what_a_person_wrote_cannot_leave_its_section(make):

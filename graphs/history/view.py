@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -14,8 +13,8 @@ from questbook.graphs.history.tree import PlayedTurn, branch_names, last_of_line
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.scope import check_owner, with_user
-from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.policies import ASIDE, split_turns, turn_text
+from questbook.graphs.turn.state import TurnState, opener_of
+from questbook.memory.buffer.policies import split_turns, turn_text
 from questbook.memory.store.any_store import items_under, with_async_methods
 from questbook.memory.timeline.timeline import Segment, Timeline, read_timeline, remembered_timeline, sees
 from questbook.notebooks import diff_patch
@@ -272,10 +271,8 @@ def position_of(state: StateSnapshot) -> Position:
     if not messages:
         return Position(turn, "", "", line)
     last = split_turns(messages, turn)[-1].messages
-    opened_by = next((message.id for message in last if isinstance(message, HumanMessage)), None)
-    replies = [message.text.strip() for message in last if isinstance(message, AIMessage) and message.name != ASIDE]
-    reply = "\n\n".join(text for text in replies if text)
-    return Position(turn + (opened_by != values.get("opened_by")), turn_text(last).player, reply, line)
+    player, reply = turn_text(last)
+    return Position(turn + (opener_of(last) != values.get("opened_by", "")), player, reply.strip(), line)
 
 
 def is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:

@@ -271,6 +271,14 @@ class TurnState(Schema):
         return opener_of(self.current_turn)
 
     @property
+    def opened(self) -> int:
+        """How many turns the newest messages open: more than one where whole exchanges came before the last message."""
+        openers = [opener_of(messages) for _, messages in split_turns(self.messages, self.turn)]
+        if self.opened_by in openers:
+            return len(openers) - 1 - openers.index(self.opened_by)
+        return 1 if self.turn else len(openers)
+
+    @property
     def run_mark(self) -> str:
         """What tells the server's run with the words of the current turn from every other; "" without a server."""
         run = (var_child_runnable_config.get() or {}).get("configurable", {}).get(RUN_ID)

@@ -36,12 +36,8 @@ PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
-    """Number the turn that the newest message opens, and extend the timeline to it; return the channels to write.
-
-    It may be called again within a turn: messages of a player in a row are one.
-    """
-    opened_by = state.opener
-    turn = state.turn + (opened_by != state.opened_by)
+    """Number the turns that the newest messages open, if any, and extend the timeline; return the channels to write."""
+    opened_by, turn = state.opener, state.turn + state.opened
     notices = [
         notice(turn, "edit", f"A change of {channel!r} did not fit and was left out: nothing was changed.", reason)
         for channel, reason in state.refusals

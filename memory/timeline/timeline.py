@@ -259,9 +259,9 @@ def filter_through(turn: int) -> JSON:
 def visible_filters(
     timeline: Timeline, before: int | None = None, *, first: int = 0, joined: bool = False
 ) -> list[JSON]:
-    """Return store filters of what a thread sees of turns from `first` on and before another one, one for each segment.
+    """Return store filters of what a thread sees of turns `first` to `before`, one a segment; `joined`: one for all.
 
-    `joined`: one filter for all, which our stores take.
+    Turn `before` itself is hidden. Only our stores take a joined filter.
     """
     segments = [each for each in as_of(timeline, sys.maxsize if before is None else before - 1) if each[1] >= first]
     since = {"$gte": order_of(first)} if first > 0 else {}
