@@ -168,6 +168,8 @@ async def test_a_tool_that_waits_for_a_person_goes_on_with_their_answer_and_writ
     desk.model.queue("reply", both, say("Done."))
     waiting = await desk.app.ainvoke({"messages": [HumanMessage("My money?")]}, desk.config)
     assert waiting["__interrupt__"][0].value == {"approve": 3}
+    with pytest.raises(InputError, match="belongs to"):  # and their message does not end what waits
+        await desk.app.ainvoke({"messages": [HumanMessage("Mine!")]}, desk.config, context={"user": "bob"})
     assert await desk.say(Command(resume=True)) == "Done."
     assert [m.text for m in desk.values["messages"] if m.type == "tool"] == ["Noted.", "refunded"]
     assert desk.values["callback"]["calls"] == 1

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from langgraph.store.memory import InMemoryStore
 from stores import stores_of
 
 from questbook.memory.facts.fact import Fact
@@ -241,8 +240,7 @@ def test_importance_counts_from_1_to_10_and_else_as_5(said, importance):
     assert importance_of({"importance": said}) == importance
 
 
-async def test_what_waits_are_the_facts_after_the_last_reflection_that_the_timeline_sees():
-    store = InMemoryStore()
+async def test_what_waits_are_the_facts_after_the_last_reflection_that_the_timeline_sees(store):
     for branch, turn in (("a", 1), ("a", 2), ("a", 3), ("b", 3), ("a", 4)):
         value = {"text": f"{branch}{turn}", "importance": turn, "at": f"{turn:08}.000"} | Stamp(branch, turn).to_json()
         await store.aput(FACTS, f"{branch}{turn}", value)
@@ -251,6 +249,8 @@ async def test_what_waits_are_the_facts_after_the_last_reflection_that_the_timel
         await store.abatch([finished_op(DONE, Stamp(branch, turn).to_json(), turn, {"insights": ["k"]})])
     backlog = await find_backlog(store, FACTS, DONE, [("a", 4)], 3)
     assert (backlog.since, [item.key for item in backlog.facts], backlog.importance) == (1, ["a2", "a3"], 5)
+    later = await find_backlog(store, FACTS, DONE, [("a", 3), ("c", 5)], 5)
+    assert (later.since, [item.key for item in later.facts]) == (1, ["a2", "a3"]), "of two branches"
     fork = await find_backlog(store, FACTS, DONE, [("a", 2), ("b", 3)], 3)
     assert (fork.since, fork.facts, fork.importance) == (3, [], 0)
     record = (await store.aget(DONE, "a-1-reflection-0")).value

@@ -9,6 +9,7 @@ from faulty_stores import Broken
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
 from machines import INSIDE, MACHINES, OURS, Machine, home
 from scripted import call, say
 from strict import STRICT, check_plain
@@ -269,3 +270,19 @@ async def test_input_that_cannot_be_answered_is_refused_before_anything_is_kept(
     assert len(machine.asked()) == asked
     saved = machine.saver.get_tuple(machine.config)
     assert not saved or saved.checkpoint["channel_values"].get("messages", []) == messages
+
+
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("given", [None, Command(resume="x"), {"messages": [HumanMessage("Which lamp?")]}])
+async def test_another_user_is_refused_before_a_state_is_returned_or_a_message_saved(make_ours, given, sync):
+    machine = await make_ours()
+    await machine.say(LAMP)
+    before = machine.checkpoint
+    config = {"configurable": machine.config["configurable"] | {"user": "bob"}}
+    context = {"model": "scripted", **machine.settings, "user": "bob"}
+    with pytest.raises(InputError, match="belongs to campaign .* of 'ann'"):
+        if sync:
+            await asyncio.to_thread(machine.app.invoke, given, config, context=context)
+        else:
+            await machine.app.ainvoke(given, config, context=context)
+    assert machine.checkpoint == before

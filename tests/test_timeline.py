@@ -21,7 +21,6 @@ from questbook.memory.timeline.timeline import (
     check_timeline,
     claim,
     extend,
-    filter_through,
     fork,
     is_visible,
     life_of,
@@ -49,18 +48,27 @@ def test_a_key_follows_from_branch_turn_kind_and_ordinal():
 
 
 def test_visible_is_one_filter_a_segment():
-    timeline, both = [("a", 4), ("b", 9)], [{"branch": "a"} | filter_through(4), {"branch": "b"} | filter_through(9)]
+    def segment(branch, through, **since):
+        return {"branch": branch, "order": {"$lte": f"{through:08}", **since}}
+
+    timeline, both = [("a", 4), ("b", 9)], [segment("a", 4), segment("b", 9)]
     assert visible_filters(timeline) == both
-    beside = {"branch": "beside"} | filter_through(4)  # of a run side by side
+    beside = segment("beside", 4)  # of a run side by side
     assert visible_filters([("a", 4), ("beside", 4), ("b", 9)]) == [both[0], beside, both[1]]
-    assert visible_filters(timeline, before=4) == [{"branch": "a"} | filter_through(3)]
+    assert visible_filters(timeline, before=4) == [segment("a", 3)]
     assert visible_filters([], before=9) == []
+    since = {"$gte": "00000003"}
+    assert visible_filters(timeline, first=3) == [segment("a", 4, **since), segment("b", 9, **since)]
+    assert visible_filters(timeline, 8, first=5) == [segment("b", 7, **{"$gte": "00000005"})]
+    through = {"$through": ["branch", "order", {"a": "00000004", "b": "00000009"}]}
+    assert visible_filters(timeline, joined=True) == [through]
+    assert visible_filters(timeline, first=3, joined=True) == [through | {"order": since}]
 
 
 def test_the_order_of_turns_is_the_same_for_texts_and_for_numbers():
     turns = [1, 9, 10, 99, 100, 12_345]
     for turn in turns:
-        limit = filter_through(turn)["order"]["$lte"]
+        [limit] = (one["order"]["$lte"] for one in visible_filters([("a", turn)]))
         orders = [Stamp("a", other).to_json()["order"] for other in turns]
         assert [order <= limit for order in orders] == [other <= turn for other in turns], "as PostgresStore compares"
         assert [float(order) <= float(limit) for order in orders] == [other <= turn for other in turns], "as others do"

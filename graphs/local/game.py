@@ -64,7 +64,6 @@ class Game:
         self._graph: Graph | None = None
         self._run: Run | None = None
         self._loading, self._beginning = asyncio.Lock(), asyncio.Lock()
-        self._is_answered = False  # after a turn that went to its end: nobody else plays on while this holds it
         self._unread: list[Notice] = []
         self._meter: UsageMeter | None = None
         self.held: Held | None = None  # as this process holds it: checked before each turn; None: nobody holds it
@@ -141,7 +140,6 @@ class Game:
         """Return the history of the campaign: to go back or to another line, or `only_looks`: the upkeep goes on."""
         if not only_looks:
             await self.finish()
-            self._is_answered = False
         module = await asyncio.to_thread(import_module, "questbook.graphs.history.history")
         history: History = module.History(await self.load(), self.config, self.context)
         return history
@@ -241,8 +239,7 @@ class Game:
         self, message: Any, config: RunnableConfig | None, context: Settings | None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        answered, self._is_answered = self._is_answered and self.held is not None, False
-        if config is None and not answered and (saved := await self.saved_game()) and saved.unanswered:
+        if config is None and (saved := await self.saved_game()) and saved.unanswered:
             if message is not None:
                 await (await self.history(only_looks=True)).take_back()
             elif saved.is_stopped:
@@ -252,7 +249,6 @@ class Game:
         try:
             async for event in read_stream(stream):
                 yield event
-            self._is_answered = True
         except ValidationError as error:  # an edit by hand that no edge has checked
             first = error.errors(include_url=False, include_input=False)[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -29,19 +29,18 @@ from questbook.graphs.turn.state import Notice, notice, turn_of
 from questbook.graphs.turn.tool_calls import calls_of
 from questbook.graphs.turn.turn import head_of, public_turns, turn_records
 from questbook.memory.facts import reflection
-from questbook.memory.facts.validity import keep_valid, record_id_of, turn_position, write_judgements
+from questbook.memory.facts.validity import keep_valid, turn_position, write_judgements
 from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
-from questbook.memory.store.any_store import AnyItem, JointReads, put_all
+from questbook.memory.store.any_store import JointReads, put_all
 from questbook.memory.text.words import content_stems
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Timeline, branch_of, record_key
 from questbook.types import JSON
 
-_ANSWERS = 12  # memories that answer each question
-_ANSWERS_READ = 36  # of which those that hold are taken
+_ANSWERS = 12  # memories that are recalled for each question
 _SIMILAR_READ = 12  # records that are read for each new fact, itself and other new facts among them
 _SIMILAR = 3  # of these, earlier facts that are shown
 _SHORT_PROSE = 200  # characters up to which an answer without a call only says that there is nothing
@@ -149,24 +148,20 @@ async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> JSO
         Query,
         timeline=state.timeline,
         before=state.turn + 1,
-        limit=_ANSWERS_READ,
+        limit=_ANSWERS,
         weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
         visibility="all",  # what is concluded of a secret is one
+        refine=partial(keep_valid, reads, timeline=state.timeline),
     )
     similar, recalled = await asyncio.gather(
         _similar_facts(reads, facts, state, state.facts),
         asyncio.gather(*(recall(reads, [exchanges, facts], query(text)) for text in state.questions)),
     )
-    lists: list[Sequence[AnyItem]] = [*similar, *recalled]
-    unique = {record_id_of(record): record for records in lists for record in records}
-    holding = await keep_valid(reads, list(unique.values()), timeline=state.timeline)
-    valid = {record_id_of(record): reflection.Evidence(record.key, record.value) for record in holding}
-    held = [[valid[place] for record in records if (place := record_id_of(record)) in valid] for records in lists]
-    near, answers = held[: len(similar)], held[len(similar) :]
-    nearest, further = ([fact for those in near for fact in those[part]] for part in (slice(1), slice(1, _SIMILAR)))
-    best = [record for those in answers for record in those[:_ANSWERS]]
-    shown = {record.key: record for record in [*state.facts, *nearest, *best, *further]}
-    evidence = prompts.fit_budget(list(shown.values()), runtime.context.buffer_tokens)
+    answers = [reflection.Evidence(record.key, record.value) for records in recalled for record in records]
+    nearest = [fact for those in similar for fact in those[:1]]
+    further = [fact for those in similar for fact in those[1:]]
+    unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
+    evidence = prompts.fit_budget(list(unique.values()), runtime.context.buffer_tokens)
     evidence.sort(key=lambda record: (record.value.get("turn") or 0, str(record.value.get("at")), record.key))
     return {"evidence": evidence}
 
@@ -298,13 +293,18 @@ def _notices(state: ReflectState, oddities: Sequence[str]) -> list[Notice]:
 
 async def _similar_facts(
     store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[reflection.Evidence]
-) -> list[list[SearchItem]]:
-    """Return earlier facts that are like each of these, whether or not they hold, the most alike first."""
+) -> list[list[reflection.Evidence]]:
     texts = [str(fact.value["text"]) for fact in facts]
     scope = Scope(namespace, state.timeline, state.turn + 1)
     [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
     new = {fact.key for fact in facts}
-    return [[item for item in items if item.key not in new] for items in map(_rank, texts, results)]
+    earlier = [[item for item in items if item.key not in new] for items in map(_rank, texts, results)]
+    unique = {item.key: item for items in earlier for item in items}
+    valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
+    return [
+        [reflection.Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR]
+        for items in earlier
+    ]
 
 
 def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:

@@ -14,16 +14,18 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from functools import cache, partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 
 from questbook.graphs.errors import InputError, QuestbookError, SettingsError
 from questbook.graphs.turn.api_server import CHECKPOINTER, READ
+from questbook.graphs.turn.scope import settings_of
 from questbook.graphs.turn.state import TurnInput
 from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError
@@ -59,7 +61,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs and edits on a thread follow one another; who waits too long gets an InputError."""
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002, D102
-        self._refuse_inside(config)
+        if saver := self._check_place(config):
+            self._refuse_others(await saver.aget_tuple(config), config, options.get("context"))
         async with _Turn(self, config) as own:
             parts: Any = super().astream(input, own, **options)
             async with aclosing(parts):
@@ -67,7 +70,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002, D102
-        self._refuse_inside(config)
+        if saver := self._check_place(config):
+            self._refuse_others(saver.get_tuple(config), config, options.get("context"))
         with _Turn(self, config) as own:
             yield from super().stream(input, own, **options)
 
@@ -79,28 +83,46 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with _Turn(self, config) as own:
             return await super().abulk_update_state(own, supersteps)
 
-    def _refuse_inside(self, config: Any) -> None:
-        """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one."""
+    def _refuse_others(self, saved: CheckpointTuple | None, config: Any, context: Any) -> None:
+        """Refuse others before LangGraph returns the state, or drops for their message what waits for an answer."""
+        if saved is not None:
+            state, given = SimpleNamespace(**saved.checkpoint["channel_values"]), config["configurable"]
+            settings_of(cast(Any, self.context_schema).of(context), state, str(given["thread_id"]), given)
+
+    def _check_place(self, config: Any) -> Any:
+        """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one.
+
+        Return the saver that says whose the thread is; None where only its user plays, and within a run.
+        """
         outer, given = ((each or {}).get("configurable") or {} for each in (var_child_runnable_config.get(), config))
         where, saver = outer | given, self.checkpointer
         is_other = given.get("thread_id") not in (None, outer.get("thread_id"))
         is_kept = isinstance(saver, bool) or (is_other and isinstance(saver, BaseCheckpointSaver))
         is_kept |= not (READ in where and where.get(CHECKPOINTER))
-        if not is_kept and self.builder.input_schema is TurnInput:
+        if self.builder.input_schema is not TurnInput:
+            return None
+        if not is_kept:
             wrong = f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it."
             remedy = "Make it a node by as_node(…), which goes back with that graph, or compile(checkpointer=True) it;"
             raise DeclarationError(f"{wrong} {remedy} with checkpointer=False each call is a new conversation.")
+        return None if self in players else own_saver(self, config)
+
+
+def own_saver(graph: GuardedGraph, config: Any) -> Any:
+    """Return the saver of a run or an edit on a thread; None within another graph's run, and without one."""
+    where = (config or {}).get("configurable") or {}
+    saver: Any = where.get(CHECKPOINTER) or graph.checkpointer
+    is_own = where.get("thread_id") and not (where.get("checkpoint_ns") or READ in where)
+    return saver if is_own and isinstance(saver, BaseCheckpointSaver) else None
 
 
 class _Turn:
     """Takes a thread for a run or an edit, and gives the config to run with; nothing within another graph's run."""
 
-    def __init__(self, graph: CompiledStateGraph[Any, Any, Any, Any], config: Any) -> None:
-        self.config, where = config, (config or {}).get("configurable") or {}
-        self.thread, url = str(where.get("thread_id") or ""), os.environ.get(DATABASE, "")
-        self.saver: Any = where.get(CHECKPOINTER) or graph.checkpointer
-        is_own = not (where.get("checkpoint_ns") or READ in where) and isinstance(self.saver, BaseCheckpointSaver)
-        self.locks = locks_of(url) if url and self.thread and is_own else None
+    def __init__(self, graph: GuardedGraph, config: Any) -> None:
+        self.config, self.saver, url = config, own_saver(graph, config), os.environ.get(DATABASE, "")
+        self.locks = locks_of(url) if url and self.saver else None
+        self.thread = str(config["configurable"]["thread_id"]) if self.locks else ""
         self.takes = None if graph in players and (url, self.thread) in held_here else self.locks
 
     async def __aenter__(self) -> Any:

@@ -15,12 +15,11 @@ from questbook.memory.recall.names import has_name
 from questbook.memory.recall.query import Namespace, WeightedText
 from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, is_own, items_under, newest_items, search_all
 from questbook.memory.text.words import query_words
-from questbook.memory.timeline.records import Record
+from questbook.memory.timeline.records import Record, order_of
 from questbook.memory.timeline.timeline import (
     Timeline,
     UserTimeline,
     branch_of,
-    filter_through,
     may_see,
     read_heads,
     record_key,
@@ -55,7 +54,7 @@ class Scope(NamedTuple):
     def filters(self, *, joined: bool = False) -> list[JSON]:
         """Return filters that together match what may be seen, of a user's thread its own; `joined`: one for all."""
         if self.timeline is None:
-            return [{} if self.before is None else filter_through(self.before - 1)]
+            return [{} if self.before is None else {"order": {"$lte": order_of(self.before - 1)}}]
         return visible_filters(self.timeline, self.before, joined=joined)
 
     def sees(self, value: Mapping[str, Any]) -> bool:

@@ -251,11 +251,6 @@ def merge_timelines(timelines: Sequence[Timeline]) -> list[Segment]:
     return sorted(merged, key=itemgetter(1))
 
 
-def filter_through(turn: int) -> JSON:
-    """Return the store filter for the records of all branches through a turn."""
-    return {"order": {"$lte": order_of(turn)}}
-
-
 def visible_filters(
     timeline: Timeline, before: int | None = None, *, first: int = 0, joined: bool = False
 ) -> list[JSON]:
@@ -478,10 +473,11 @@ async def _claim_and_read(
     def read(timeline: Timeline) -> Awaitable[list[Item | None]]:
         return get_all(reads, [GetOp(space, exchange_key(timeline, turn)) for turn in turns])
 
+    reading = read(timeline)  # first: it says which turns the timeline lacks
     if claims is None:
-        return timeline, [], await read(timeline)
+        return timeline, [], await reading
     claiming = claim_to_keep(reads, claims, timeline, turns[0], _owner_of(said))
-    (claimed, keep), stored = await asyncio.gather(claiming, read(timeline))
+    (claimed, keep), stored = await asyncio.gather(claiming, reading)
     return claimed, keep, stored if claimed == timeline else await read(claimed)
 
 
