@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import random
+from functools import partial
 
 import pytest
 from faulty_stores import Broken
@@ -280,9 +281,7 @@ async def test_another_user_is_refused_before_a_state_is_returned_or_a_message_s
     before = machine.checkpoint
     config = {"configurable": machine.config["configurable"] | {"user": "bob"}}
     context = {"model": "scripted", **machine.settings, "user": "bob"}
-    with pytest.raises(InputError, match="belongs to campaign .* of 'ann'"):
-        if sync:
-            await asyncio.to_thread(machine.app.invoke, given, config, context=context)
-        else:
-            await machine.app.ainvoke(given, config, context=context)
+    run = partial(asyncio.to_thread, machine.app.invoke) if sync else machine.app.ainvoke
+    with pytest.raises(InputError, match=r"belongs to campaign .* of 'ann'"):
+        await run(given, config, context=context)
     assert machine.checkpoint == before

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from types import SimpleNamespace
 
 import httpx
 import psycopg
@@ -317,7 +318,7 @@ def test_a_run_without_an_event_loop_waits_too(home, monkeypatch):
 
     class Graph(run_guard.GuardedGraph, Inner):
         def __init__(self):
-            self.checkpointer = InMemorySaver()
+            self.checkpointer, self.builder = InMemorySaver(), SimpleNamespace(input_schema=None)
 
     monkeypatch.setattr(run_guard.CompiledStateGraph, "stream", Inner.stream)
     assert list(Graph().stream({}, {"configurable": {"thread_id": "t"}})) == []

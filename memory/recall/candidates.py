@@ -94,7 +94,8 @@ class Candidates:
             self.ids.append(record_id)
             self.records.append(record)
             if _is_exchange(record_id, record):
-                self._exchanges[record_id[0], self._line(number), record.stamp.turn] = number
+                line = record.stamp.branch if self._timeline is None else self.thread(number)
+                self._exchanges[record_id[0], line, record.stamp.turn] = number
         return number
 
     def thread(self, number: int) -> str:
@@ -115,9 +116,6 @@ class Candidates:
             last = place
         in_rows = set(self._exchanges.values())
         return rows + [[number] for number in range(len(self.ids)) if number not in in_rows]
-
-    def _line(self, number: int) -> str:
-        return self.records[number].stamp.branch if self._timeline is None else self.thread(number)
 
 
 async def gather_candidates(

@@ -459,11 +459,6 @@ async def remember(
     return segments
 
 
-def _owner_of(content: JSON) -> str:
-    """Return who claims a turn, by all that its record says: messages that a person rewrites keep their ids."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]
-
-
 async def _claim_and_read(
     store: BaseStore, claims: Namespace | None, space: Namespace, timeline: list[Segment], turns: list[int], said: JSON
 ) -> tuple[list[Segment], list[PutOp], list[Item | None]]:
@@ -476,8 +471,9 @@ async def _claim_and_read(
     reading = read(timeline)  # first: it says which turns the timeline lacks
     if claims is None:
         return timeline, [], await reading
-    claiming = claim_to_keep(reads, claims, timeline, turns[0], _owner_of(said))
-    (claimed, keep), stored = await asyncio.gather(claiming, reading)
+    # All that the record says: messages that a person rewrites keep their ids.
+    owner = hashlib.sha256(json.dumps(said, sort_keys=True).encode("ascii")).hexdigest()[:32]
+    (claimed, keep), stored = await asyncio.gather(claim_to_keep(reads, claims, timeline, turns[0], owner), reading)
     return claimed, keep, stored if claimed == timeline else await read(claimed)
 
 
