@@ -90,10 +90,7 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             settings_of(cast(Any, self.context_schema).of(context), state, str(given["thread_id"]), given)
 
     def _check_place(self, config: Any) -> Any:
-        """Refuse to run inside a graph that would not keep this one's state: each turn would be a first one.
-
-        Return the saver that says whose the thread is; None where only its user plays, and within a run.
-        """
+        """Refuse to run in a graph that keeps nothing of it; return what says whose the thread is, if that is asked."""
         outer, given = ((each or {}).get("configurable") or {} for each in (var_child_runnable_config.get(), config))
         where, saver = outer | given, self.checkpointer
         is_other = given.get("thread_id") not in (None, outer.get("thread_id"))
