@@ -254,7 +254,7 @@ def merge_timelines(timelines: Sequence[Timeline]) -> list[Segment]:
 def visible_filters(
     timeline: Timeline, before: int | None = None, *, first: int = 0, joined: bool = False
 ) -> list[JSON]:
-    """Return store filters of what a thread sees of turns `first` to `before` (hidden); `joined`: one, for our stores."""
+    """Return store filters of what a thread sees of turns `first` to before `before`; `joined`: one, for our stores."""
     segments = [each for each in as_of(timeline, sys.maxsize if before is None else before - 1) if each[1] >= first]
     since = {"$gte": order_of(first)} if first > 0 else {}
     if joined and len(segments) > 1:
