@@ -160,6 +160,10 @@ def test_of_a_long_message_the_beginning_is_read():
         ("I was here, I’m mine. me myself", "you were here, you’re yours. you yourself"),
         ("that friend of mine went into the old mine", "that friend of yours went into the old mine"),
         ("x" * 200, "x" * 160),
+        ("I want to " + "know the stars " * 12, "to" + " know the stars" * 10 + " know"),
+        ("I really have to find my brother. He left us.", "to find your brother"),
+        ("I'd like to see St. Ives", "to see St. Ives"),
+        ("I’ll kill the king!", "kill the king"),
     ],
 )
 def test_what_one_said_of_oneself_is_handed_back_in_grammar(goal, said):

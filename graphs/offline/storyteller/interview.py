@@ -11,15 +11,12 @@ from questbook.types import JSON
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
 _NAME_WORD = r"[A-Z][\w'’-]*"
 _NAME = re.compile(rf"{_NAME_WORD}(?:(?:\s+(?:of|the|von|van|de|del|der|du|la|le|al|bin|ibn))*\s+{_NAME_WORD})*")
-_LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
+_AFTER_NAME = re.compile(r"\s*(?:$|[,.]|(?:and|the|an?|who|from)\b)")
 _ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
 _LEAD = re.compile(r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’][ms]\b)?\s*(?:am|is)?\s+", re.I)
 _TAIL = re.compile(r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]")
 _FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
-_LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
-_ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
-_LONGEST = {"name": 78, "ancestry": 78, "class": 78}
 _MOST_READ = 2000  # characters of a message
 
 
@@ -126,7 +123,9 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     question has been asked before, so take whatever is no small talk.
     """
     text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
-    text = pattern("portrait", "changes").sub(r"\1: ", text)
+    spelt = load("portrait")["spelt"]
+    text = pattern("portrait", "spelling").sub(lambda word: spelt.get(word[0].casefold(), word[0]), text)
+    text = pattern("portrait", "states").sub(r"\1: ", pattern("portrait", "changes").sub(r"\1: ", text))
     fields: JSON = {} if text.endswith("?") else _sentences(text)
     if asked not in ("", "name") and fields.get("name") == neat(text):
         del fields["name"]  # "London" names a place
@@ -136,7 +135,7 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     if not pattern("portrait", "corrections").search(text):
         kept = {name for name in _TEXTS if known.get(name) and name != asked}
         fields = {name: value for name, value in fields.items() if name not in kept}
-    fields = {n: v[: _LONGEST.get(n, 398)] if isinstance(v, str) else v for n, v in fields.items()}
+    fields = {n: v[: 78 if n in REQUIRED[:3] else 398] if isinstance(v, str) else v for n, v in fields.items()}
     return {name: value for name, value in fields.items() if value and value != known.get(name)}
 
 
@@ -152,7 +151,8 @@ def is_talk(text: str) -> bool:
 
 def _sentences(text: str) -> JSON:
     labels, alignments = pattern("portrait", "labels"), pattern("portrait", "alignments")
-    fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in labels.finditer(text)}
+    called = load("portrait")["label_fields"]
+    fields: JSON = {called.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in labels.finditer(text)}
     if name := _stated_name(text):
         fields["name"] = name
     if alignment := alignments.search(text):
@@ -199,14 +199,14 @@ def _after_self(clause: str, *, first: bool) -> str | None:
 
 def _identity(text: str, fields: JSON) -> bool:
     """Read "Mira, a halfling thief from the docks"; False if it does not say who or what one is."""
-    name = _NAME.match(text) or _LOW_NAME.match(text)
-    if name and nameable(name[0]) and re.match(r"\s*(?:$|[,.]|(?:and|the|an?|who|from)\b)", text[name.end() :]):
+    name = (low := pattern("portrait", "low_name").match(text)) or _NAME.match(text)
+    if name and nameable(name[0]) and (low or _AFTER_NAME.match(text, name.end())):
         fields.setdefault("name", name[0] if name[0][0].isupper() else name[0].title())
         text = re.sub(r"^[\s,]*(?:and\s+)?(?:i['’]?m\s+)?", "", text[name.end() :])
     noun = _ARTICLE.sub("", _TAIL.split(text, maxsplit=1)[0], count=1).strip()
     ancestry, class_ = pattern("portrait", "ancestries").search(noun), _classes().search(noun)
     if ancestry:
-        fields.setdefault("ancestry", _ADJECTIVES.get(ancestry[1].casefold(), ancestry[1]))
+        fields.setdefault("ancestry", load("portrait")["adjectives"].get(ancestry[1].casefold(), ancestry[1]))
         trade = noun[ancestry.end() :].strip()
         if not class_ and 0 < len(trade.split()) <= 2 and not set(_words(trade)) & _not_a_kind():
             fields.setdefault("class", trade)

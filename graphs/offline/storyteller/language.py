@@ -81,9 +81,9 @@ def neat(text: str) -> str:
 
 def spoken(goal: str) -> str:
     """Turn a goal as the player wrote it into what somebody else would call it: "wants my ring" to "your ring"."""
-    wish = r"(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+"
-    plain = re.sub(rf"^(?:{wish}|i(?:['’]m|\s+am)\s+(?=\w+ing\b))", "", goal.strip(), flags=re.I)
-    return addressed(plain).rstrip(".! ")[:160]
+    plain = addressed(pattern("portrait", "wished").sub("", goal.strip()))
+    said = re.split(r"(?<=\w{3}[.!?])\s(?=[A-Z])", plain, maxsplit=1)[0]  # one sentence, whole words
+    return (said if len(said) <= 160 else said[:160].rpartition(" ")[0] or said[:160]).rstrip(".,;:! ")
 
 
 def addressed(text: str) -> str:
