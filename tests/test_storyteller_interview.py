@@ -120,6 +120,10 @@ SENTENCES = [
     *((words, asked, {"name": "Bob", "ancestry": "human", "class": "fighter"}) for asked in ("", "What is your name?")
       for words in ("bob the human fighter", "I'm bob the human fighter", "bob human fighter", "bob, human fighter",
                     "hi im bob the human fighter", "Bob human fighter")),
+    ("thorin a dwarf fighter", "", {"name": "Thorin", "ancestry": "dwarf", "class": "fighter"}),
+    ("Name - Tom, Race - elf, Class - bard", "", {"name": "Tom", "ancestry": "elf", "class": "bard"}),
+    ("my name is Tom and im a elf and I come from the south and my goal is gold", "", {
+        "name": "Tom", "ancestry": "elf", "background": "come from the south", "goal": "gold"}),
     ("noble elf ranger", "", {"ancestry": "elf", "class": "ranger"}),
     ("follow the elf ranger", "", {"ancestry": "elf", "class": "ranger"}),
     ("i wanna be a elf ranger from the forrest and i want revenge", "", {
@@ -305,7 +309,12 @@ ANSWERS = """ancestry: clockmaker|ancestry: moonkin|class: hm, a clockmaker -> c
     |background: I sing in taverns|goal: get my sister back|goal: I want to buy a ship -> goal: want to buy a ship
     |goal: I look for my brother -> goal: look for my brother|goal: I live in London -> background: live in London
     |goal: My goal is to find my brother. -> goal: to find my brother|class: my class is wizard -> class: wizard
-    |goal: The goal is simple, I think|class: get rich -> goal: get rich|name: My goal? Revenge. -> goal: Revenge
+    |goal: idk, maybe find treasure -> goal: find treasure|class: get rich -> goal: get rich
+    |name: My goal? Revenge. -> goal: Revenge
+    |goal: My goal is not to die -> goal: not to die|goal: The weather is nice today -> nothing
+    |goal: my sister's freedom|goal: the man that was here|goal: That my sister is safe
+    |background: Maybe it was a curse -> background: it was a curse
+    |name: my names tom -> name: Tom|name: The name's Bond -> name: Bond
     |goal: I'm a halfling -> ancestry: halfling|name: I'm a dragon -> nothing|goal: revenge on the orc"""
 
 
@@ -426,6 +435,11 @@ def test_of_much_that_was_said_two_things_are_taken_up_and_when_all_is_said_it_a
             assert said.endswith(" Is there anything else I should know about you?")
     asked = answer({"name": "x"}, list(REQUIRED[1:]), "What is a good background?", ASKED["ancestry"], seed=1)
     assert load("interview")["ideas"]["background"] in asked[0]
+
+
+def test_a_goal_that_is_no_wish_is_asked_for_again_and_taken_the_second_time():
+    said, taken = "My brother was taken by slavers", {"goal": "My brother was taken by slavers"}
+    assert (read(said, "goal", {}), read(said, "goal", {}, insist=True)) == ({}, taken)
 
 
 def test_a_name_is_taken_as_it_is_the_second_time_but_no_sentence_and_no_description():

@@ -98,12 +98,11 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
     field = field or open_fields[0]
     wanted = _named_fields(words)
     field = next(iter(wanted), field) if pattern("portrait", "wrong").match(words) else field
-    if not pattern("questions", "ideas").search(words) and not (words.strip().endswith("?") and wanted):
+    if pattern("questions", "ideas").search(words) or (wanted and words.strip().endswith("?")):
+        opening, wanted = "", wanted or [name for name in ("ancestry", "class") if name in open_fields] or [field]
+    else:
         opening = "Well met!" if pattern("questions", "greeting").match(words) else _pick("again", chance)
         wanted = [field]
-    else:
-        opening = ""
-        wanted = wanted or [name for name in ("ancestry", "class") if name in open_fields] or [field]
     ideas = " ".join(load("interview")["ideas"][name] for name in wanted)
     return f"{opening} {ideas} {_question([field], chance, asked)}".strip()
 
@@ -160,7 +159,7 @@ def _sentences(text: str) -> JSON:
     text = alignments.sub("", labels.sub("", text))
     clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(text)]
     others = [c for n, c in enumerate(clauses) if c and not is_talk(c) and not _clause(c, fields, first=n == 0)]
-    if set(fields) & {"name", "ancestry", "class", "background", "goal"}:
+    if set(fields) & set(REQUIRED):
         for clause in others:  # what has no field of its own is not lost
             if pattern("portrait", "own").match(clause) and not pattern("portrait", "names").search(clause):
                 _add(fields, "background", neat(_LEAD.sub("", clause)))
@@ -239,7 +238,8 @@ def _answer(text: str, asked: str, fields: JSON, insist: bool) -> str:
     while (joint := re.search(r"[,.!:]\s+", text)) and is_talk(text[: joint.start()]):
         text = text[joint.end() :]  # "hm, a clockmaker"
     if asked in ("background", "goal"):
-        return "" if told & {"name", "ancestry", "class", "background", "goal"} else neat(text)
+        other = asked == "goal" and not insist and pattern("portrait", "no_wish").match(text)
+        return "" if other or told & set(REQUIRED) else neat(pattern("portrait", "hedges").sub("", text))
     match = pattern("portrait", "self").match(text)
     plain = neat(_ARTICLE.sub("", text[match.end() if match else 0 :], count=1))
     if told or not plain:
