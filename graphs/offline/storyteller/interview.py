@@ -122,8 +122,7 @@ def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     question has been asked before, so take whatever is no small talk.
     """
     text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
-    spelt = load("portrait")["spelt"]
-    text = pattern("portrait", "spelling").sub(lambda word: spelt.get(word[0].casefold(), word[0]), text)
+    text = pattern("portrait", "spelling").sub(lambda m: load("portrait")["spelt"].get(m[0].casefold(), m[0]), text)
     text = pattern("portrait", "states").sub(r"\1: ", pattern("portrait", "changes").sub(r"\1: ", text))
     fields: JSON = {} if text.endswith("?") else _sentences(text)
     if asked not in ("", "name") and fields.get("name") == neat(text):
