@@ -10,6 +10,7 @@ from storyteller_game import MIRA, Game
 from questbook.graphs.offline.storyteller.answers import Past, cite, remember
 from questbook.graphs.offline.storyteller.answers import asked as asked_of
 from questbook.graphs.offline.storyteller.answers import tell as answer_of
+from questbook.graphs.offline.storyteller.engine import resolve
 from questbook.graphs.offline.storyteller.language import table
 from questbook.graphs.offline.storyteller.scene import tale
 
@@ -143,6 +144,19 @@ def test_who_said_nothing_of_it_is_not_quoted():
     told = game.say("What did the baker say about the bread?")
     assert "what did the baker say about the bread" in told.casefold()
     assert not any(told.startswith(opening) for opening in table("remembered"))
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("What do I know about Barnabas Quill?", "Barnabas Quill"), ("Who is Barnabas Quill?", "Barnabas Quill"),
+        ("Where are My Boots?", "your Boots"), ("Is the troll asleep?", "is the troll asleep"),
+    ],
+)  # fmt: skip
+def test_a_name_that_one_does_not_know_keeps_its_capitals(question, shown):
+    outcome = resolve({"scene": "x"}, {}, question)
+    told = remember(outcome.asks_memory, question, Past(), random.Random(1))
+    assert f"“{shown}”" in told, told
 
 
 def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():

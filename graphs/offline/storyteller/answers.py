@@ -82,7 +82,8 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
         return f"You think it over, and remember nothing of the kind. {_ASK_AROUND}"
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
-    shown = lower((question if whole else subject).strip(" ?.!"))[:80]
+    shown = (question if whole else subject).strip(" ?.!")[:80]
+    shown = lower(shown) if pattern("questions", "common").match(shown) else shown  # a name keeps its capital
     quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
     return f"{fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
 
