@@ -19,7 +19,9 @@ from questbook.types import JSON
 
 _IDLE = STOP_WORDS | {"come", "comes", "know", "please", "remember", "still", "tell", "user"}
 
-_PIECE = re.compile(r"\S(?:.{0,600}?[.!?][\"”’')]*(?!\S)|.{0,599}(?!\S)|\S{0,600})")  # a sentence, or 600 characters of one
+_PIECE = re.compile(
+    r"\S(?:.{0,600}?[.!?][\"”’')]*(?!\S)|.{0,599}(?!\S)|\S{0,600})"
+)  # a sentence, or 600 characters of one
 _SHORT = 200  # characters of a message that is quoted whole
 
 _TEXTS = load_texts("assistant")

@@ -19,6 +19,7 @@ from questbook.graphs.offline.storyteller.language import (
     lower,
     pattern,
     roots,
+    saying,
     series,
     spoken,
     table,
@@ -105,6 +106,7 @@ def cite(question: str, memories: Sequence[JSON]) -> str:
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
     if pattern("questions", "own_deed").match(question):
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
+    asks_name = pattern("questions", "asks_name").search(question)
     least = _LEAST_WHETHER if pattern("questions", "whether").match(question) else _LEAST
     texts = [bases(roots(trace.text)) for trace in traces]
     spread = Counter(word for words in texts for word in words)
@@ -112,7 +114,8 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
     scores = {}
     for order, (trace, words) in enumerate(zip(traces, texts, strict=True)):
         if share := sum(weight for word, weight in weights.items() if word in words) / sum(weights.values()):
-            scores[order] = share + _LIKING[trace.source]
+            named = asks_name and share >= least and pattern("questions", "says_name").search(trace.text)
+            scores[order] = share + _LIKING[trace.source] + (0.5 if named else 0)
     best = sorted(scores, key=lambda order: (-scores[order], -order))
     least = max(least, scores[best[0]] * 0.75) if best else least
     chosen: list[tuple[Trace, set[str]]] = []
@@ -230,7 +233,7 @@ def _news(player: str, reply: str) -> str:
 
     def is_news(sentence: str) -> bool:
         quotes = re.findall(r"“([^”]+)”", sentence)
-        offered = pattern("questions", "offers").match(sentence)
+        offered = pattern("questions", "offers").match(sentence) or sentence in saying("honest")
         return not (offered or any(quote.strip(" .!?").casefold() in words for quote in quotes))
 
     paragraphs = [" ".join(filter(is_news, _sentences(paragraph))) for paragraph in reply.split("\n\n")]

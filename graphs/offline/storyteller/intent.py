@@ -1,7 +1,7 @@
 """Intent: what a player's sentence asks for. The sentences themselves are in intent.toml."""
 
 import re
-from functools import cache
+from functools import cache, reduce
 from typing import NamedTuple
 
 from questbook.graphs.offline.storyteller.language import expression, load, pattern
@@ -36,7 +36,8 @@ _LONGEST = 600  # characters that are read for a meaning, so that patterns stay 
 
 def read(words: str) -> Intent:
     """Read what a player wrote."""
-    said = _PLEASE.sub(r"\1", " ".join(words.split())[:_LONGEST])
+    said = reduce(lambda text, form: form[0].sub(form[1], text), _forms(), " ".join(words.split())[:_LONGEST])
+    said = _PLEASE.sub(r"\1", said)
     if not re.search(r"\w", said):
         return Intent("silence", "", "", said)
     for kind, verb in (("storyteller", "self"), ("injection", "injection")):
@@ -89,7 +90,7 @@ def _read_deed(said: str) -> Intent:
         if deed.verb != "feel":
             return deed._replace(said=said)
         gesture = gesture or deed._replace(said=said)
-    if said.endswith("?"):
+    if said.endswith("?") or pattern("intent", "asks").match(said):
         own = pattern("intent", "memory", "of_mine").match(said)
         return gesture or Intent("recall" if own else "question", plain, "", said)
     facts = (_statement(part) for part in re.split(r"(?<=[.;!])\s+", said)[:8])
@@ -132,6 +133,11 @@ def _without(beginning: re.Pattern[str], text: str) -> str:
 def _patterns(kind: str) -> list[re.Pattern[str]]:
     section: JSON = load("intent")[kind]
     return [expression("intent", f"{section.get('before', '')}(?:{text})") for text in section["patterns"]]
+
+
+@cache
+def _forms() -> list[tuple[re.Pattern[str], str]]:
+    return [(expression("intent", text), form) for text, form in load("intent")["spoken"]["forms"]]
 
 
 @cache
