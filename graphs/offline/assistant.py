@@ -18,10 +18,7 @@ from questbook.notebooks import parse_fields
 from questbook.types import JSON
 
 _IDLE = STOP_WORDS | {"come", "comes", "know", "please", "remember", "still", "tell", "user"}
-
-_PIECE = re.compile(
-    r"\S(?:.{0,600}?[.!?][\"”’')]*(?!\S)|.{0,599}(?!\S)|\S{0,600})"
-)  # a sentence, or 600 characters of one
+_PIECE = re.compile(r"\S(?:.{0,600}?[.!?][\"”’')]*(?!\S)|.{0,599}(?!\S)|\S{0,600})")  # a sentence, or 600 characters
 _SHORT = 200  # characters of a message that is quoted whole
 
 _TEXTS = load_texts("assistant")
@@ -155,11 +152,11 @@ def _quote(line: str, wanted: frozenset[str]) -> str:
     """Quote the sentences that have most of the words that are asked for, "…" for others; "" if there are none."""
     pieces = _PIECE.findall(" ".join(line.split()).strip('" '))
     # A statement is known, or has ended since; a question answers nothing.
-    plain = [not (_MESSAGE["question"].search(piece) or _read_told(piece)) for piece in pieces]
-    words = [wanted & keywords(piece) if says else frozenset() for piece, says in zip(pieces, plain, strict=True)]
-    found = frozenset[str]().union(*words)
-    chosen = {max((len(has), at) for at, has in enumerate(words) if word in has)[1] for word in found}
-    whole = all(plain) and sum(map(len, pieces)) < _SHORT
+    told = [at for at, one in enumerate(pieces) if not (_MESSAGE["question"].search(one) or _read_told(one))]
+    words = {at: wanted & keywords(pieces[at]) for at in told}
+    found = frozenset[str]().union(*words.values())
+    chosen = {max((len(has), at) for at, has in words.items() if word in has)[1] for word in found}
+    whole = len(told) == len(pieces) and len(line) < _SHORT
     text = " ".join(piece if whole or at in chosen else "…" for at, piece in enumerate(pieces))
     return re.sub(r"…(?: …)+", "…", text) if 2 * len(found) > len(wanted) else ""
 

@@ -11,7 +11,6 @@ from questbook.notebooks import merge_patch
 from questbook.types import JSON
 
 _MOST_FACTS, _MOST_PEOPLE, _MOST_QUESTS = 16, 9, 8
-_PLAIN = str.maketrans("{}", "()")  # words that are handed back must not look like a placeholder
 _LONG = 120  # characters of a reply from which on choices stand in a paragraph of their own
 
 
@@ -32,7 +31,7 @@ def resolve(
 ) -> Outcome:
     """Tell one turn from the pages before it, with the rolls of the turn so far; `dice`: more may be asked for."""
     of_pages = answers.asked(words)
-    words = of_pages.pop("", "" if of_pages else words).translate(_PLAIN)
+    words = of_pages.pop("", "" if of_pages else words).translate(str.maketrans("{}", "()"))  # no placeholders
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
     intent = read(words)
     if not scene.page.get("scene") and not scene.secrets.get("tale"):

@@ -31,12 +31,13 @@ _PLACE = re.compile(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|w
 _WHOLE = frozenset(["search", "look", "rest", "wait", "listen", "flee"])
 _FIRST = _WHOLE - {"listen"} | {"take", "drop", "give", "buy", "use", "show", "go", "climb", "force", "attack"}
 _SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
+_FORMS = [(expression("intent", text), form) for text, form in load("intent")["spoken"]["forms"]]
 _LONGEST = 600  # characters that are read for a meaning, so that patterns stay fast
 
 
 def read(words: str) -> Intent:
     """Read what a player wrote."""
-    said = reduce(lambda text, form: form[0].sub(form[1], text), _forms(), " ".join(words.split())[:_LONGEST])
+    said = reduce(lambda text, form: form[0].sub(form[1], text), _FORMS, " ".join(words.split())[:_LONGEST])
     said = _PLEASE.sub(r"\1", said)
     if not re.search(r"\w", said):
         return Intent("silence", "", "", said)
@@ -93,8 +94,7 @@ def _read_deed(said: str) -> Intent:
     if said.endswith("?") or pattern("intent", "asks").match(said):
         own = pattern("intent", "memory", "of_mine").match(said)
         return gesture or Intent("recall" if own else "question", plain, "", said)
-    facts = (_statement(part) for part in re.split(r"(?<=[.;!])\s+", said)[:8])
-    fact = next((fact for fact in facts if fact), None)
+    fact = next(filter(None, map(_statement, re.split(r"(?<=[.;!])\s+", said)[:8])), None)
     return fact._replace(said=said) if fact else gesture or Intent("", plain, "", said)
 
 
@@ -133,11 +133,6 @@ def _without(beginning: re.Pattern[str], text: str) -> str:
 def _patterns(kind: str) -> list[re.Pattern[str]]:
     section: JSON = load("intent")[kind]
     return [expression("intent", f"{section.get('before', '')}(?:{text})") for text in section["patterns"]]
-
-
-@cache
-def _forms() -> list[tuple[re.Pattern[str], str]]:
-    return [(expression("intent", text), form) for text, form in load("intent")["spoken"]["forms"]]
 
 
 @cache
