@@ -145,6 +145,7 @@ READ = """
     Bo, give me some gold | ask | gold | Bo
     give me a torch | ask | torch
     whats your name | question
+    What is it like here? | look
     what's your name | question
     i dont know what to do | help
     I go to the church and tell Joss what the widow said | go | | | tell Joss what the widow said

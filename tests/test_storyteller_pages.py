@@ -170,6 +170,14 @@ def test_who_asks_for_a_name_hears_the_sentence_that_says_it(question):
     assert "old" in remember("my dog", "What about my dog?", past, random.Random(1))
 
 
+def test_who_asks_what_somebody_is_like_does_not_ask_about_likeness():
+    said, reply = "My sister has a scar.", "The tent is like a dream."
+    told = recalled("my sister like", "What is my sister like?", said, reply)
+    assert ("scar" in told, "dream" in told) == (True, False), told
+    liked = recalled("I like", "What do I like?", "I like honey.", "You nod.")
+    assert "honey" in liked
+
+
 def test_what_the_storyteller_says_of_itself_is_no_memory():
     told = recalled("a dungeon master", "What is a dungeon master?", "who are you?", saying("honest"))
     assert "You could ask around, or go and look." in told

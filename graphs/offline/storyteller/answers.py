@@ -60,7 +60,7 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     quotes = [_quote(trace) for trace in _hearsay(question, past.page, exchanges)]
     if not quotes and pattern("questions", "met").match(question):
         quotes = [f"{_portrait(name, person)}." for name, person in entries(past.page.get("people"))]
-    asked = roots(f"{subject} {question}")
+    asked = roots(pattern("questions", "likeness").sub("", f"{subject} {question}"))
     if not quotes and asked:
         quotes = [_quote(trace) for trace in _best(asked, list(_traces(past, exchanges)), question)]
     if quotes:
