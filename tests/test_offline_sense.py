@@ -360,6 +360,28 @@ READ = {  # what is told, and how it is noted: for others; for the person; what 
     "I teach physics.": ["The user teaches physics. / You teach physics. / the user teach physics."],
     "Rex barks.": [],
     "I think I like tea.": [],
+    **{
+        said: []
+        for said in (
+            "I have a story to tell you about a boat that I built.",
+            "I like the boat that I built.",
+            "I need you to help me.",
+            "My sister likes me.",
+            "I own a house we like.",
+            "I do not know you.",
+            "My car is older than I am.",
+        )
+    },
+    **{
+        f"I live in Oslo, {more}.": ["The user lives in Oslo. / You live in Oslo. / the user|home"]
+        for more in ("which I love", "and you are a bot", "where it rains")
+    },
+    "I speak to my kids": [
+        "The user speaks to the user's kids. / You speak to your kids. / the user speak to the user' kids."
+    ],
+    "I work on our farm": [
+        "The user works on the user's farm. / You work on your farm. / the user work on the user' farm."
+    ],
 }
 
 
@@ -416,6 +438,7 @@ IN_OSLO, IN_BERGEN = {"fact": "The user lives in Oslo."}, {"fact": "The user liv
 IN_VOSS, TEA = {"fact": "Anna lives in Voss."}, {"fact": "The user likes tea."}
 NO_MILK = {"fact": "The user does not like milk."}
 LAMP = "The blue lamp shade is torn."
+BAROMETER, FILLER = "The password of the shed is barometer.", " ".join(["The apples of the valley are red."] * 12)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +469,16 @@ LAMP = "The blue lamp shade is torn."
         ("What about the blue lamp shade?", [{"user": "What is the blue lamp shade?"}], "I do not know."),
         ("What about the blue lamp shade?", [{"user": f"{LAMP} {n}"} for n in range(5)],
          f"I remember this: “{LAMP} 2”; “{LAMP} 3”; “{LAMP} 4”"),
-        ("What about the blue lamp shade?", [{"user": LAMP + "x" * 300}], f"I remember this: “{LAMP}{'x' * 172}”"),
+        *(("What is the password of the shed?", [{"user": said}], f"I remember this: “{quoted}”") for said, quoted in [
+            (f"{FILLER} {BAROMETER}", f"… {BAROMETER}"),
+            (f"{FILLER} {BAROMETER} {FILLER}", f"… {BAROMETER} …"),
+            (f"Behind us is a shed. {FILLER} Its password is “barometer.” {FILLER}",
+             "Behind us is a shed. … Its password is “barometer.” …"),
+            (f"Do you hear? {BAROMETER}", f"… {BAROMETER}"),
+            (f"I like tea. {BAROMETER}", f"… {BAROMETER}"),
+            (f"{'word ' * 120}so the password of the shed", "… so the password of the shed"),
+            (f"{BAROMETER[:-1]}{'x' * 999}", "The password of the shed is …"),
+        ]),
     ],
 )  # fmt: skip
 def test_a_question_is_answered_by_what_holds_and_else_by_what_has_most_of_its_words(question, memories, answer):
@@ -471,6 +503,7 @@ Al's memory log:
 While Al talks
 </character_memories>"""
 BOTH = core_of("The user lives in Oslo.") + f"\n<memories>\n{json.dumps({'turn': 1} | IN_BERGEN)}\n</memories>"
+OLD_STORY = {"turn": 1, "fact": "The user has a story to tell you about a boat that I built."}
 OVER, CAR = "I take this as over: ", "Your blue car is torn."
 
 
@@ -486,6 +519,8 @@ OVER, CAR = "I take this as over: ", "Your blue car is torn."
          "I do not know."),
         *(([f"{opening} The sea. I live in Oslo.", "Fine.", "Where do I live?"], "", "I do not know.")
           for opening in ("Don't remember this:", "Off the record:", "Archive this:", "Forget the boat.")),
+        (["I have a story to tell you about a boat that I built.", "I see.", "What do I have?"],
+         f"<memories>\n{json.dumps(OLD_STORY)}\n</memories>", "I do not know."),
         (["Where do I live?"], BOTH, "You live in Oslo."),
         (["Where do I live?"], f"{BOTH}\n<outdated>\nhome\n</outdated>", "You live in Bergen."),
     ],

@@ -177,12 +177,23 @@ def test_without_a_tale_one_stays_until_one_takes_the_road():
         "I leave",
         "I follow the rumour",
         "I take the road and see what comes",
+        "I take the road for the next tale",
         "I'm ready",
         "onwards!",
     ):
         begun = resolve(page, {}, words, seed=1)
         assert begun.patch["secrets"]["tale"], words
         assert saying("again") not in begun.text
+
+
+@pytest.mark.parametrize(
+    "words", ["What's next?", "what next", "What happens next?", "And now?", "What is the next tale?"]
+)
+def test_who_asks_what_comes_next_hears_what_one_can_do(words):
+    between = resolve({"scene": "x", "location": "Nowhere"}, {}, words, seed=1)
+    assert "You could take the road for the next tale, rest, look around or" in between.text
+    assert (between.patch, between.asks_memory) == ({}, None)
+    assert "Or anything else: plain sentences do it." in Game().start("lamp").say(words)
 
 
 def test_between_tales_people_are_where_they_were_and_memory_answers_and_the_way_heals():

@@ -127,6 +127,27 @@ READ = """
     where can I find the key? | question
     what is here? | look
     I level up! | claim | that
+    Let us go to the tent. | go | tent
+    Let us talk to Bo | talk | | Bo
+    Let me go to the tent | go | tent
+    Let Bo know that I am here | plant | I am here | Bo
+    ok, lets go to the tent | go | tent
+    Im going to the tent | go | tent
+    I gotta go to the tent | go | tent
+    I wanna go to the tent | go | tent
+    "Who owns this fair?" I ask Bo. | ask | Who owns this fair | Bo
+    I ask Bo: Who owns this fair? | ask | Who owns this fair | Bo
+    I ask, "What can I do?" | help
+    "I will help you," I say. | plant | I will help you
+    “I will help you”, I say to Bo. | plant | I will help you | Bo
+    I say to Bo: I will help you | plant | I will help you | Bo
+    I say to Bo, "I will help you." | plant | I will help you | Bo
+    Bo, give me some gold | ask | gold | Bo
+    give me a torch | ask | torch
+    whats your name | question
+    What is it like here? | look
+    what's your name | question
+    i dont know what to do | help
     I go to the church and tell Joss what the widow said | go | | | tell Joss what the widow said
 """
 

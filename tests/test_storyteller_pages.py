@@ -10,7 +10,8 @@ from storyteller_game import MIRA, Game
 from questbook.graphs.offline.storyteller.answers import Past, cite, remember
 from questbook.graphs.offline.storyteller.answers import asked as asked_of
 from questbook.graphs.offline.storyteller.answers import tell as answer_of
-from questbook.graphs.offline.storyteller.language import table
+from questbook.graphs.offline.storyteller.engine import resolve
+from questbook.graphs.offline.storyteller.language import saying, table
 from questbook.graphs.offline.storyteller.scene import tale
 
 PLAYED = ("I look around.", "I talk to Osric Fenn.", "I ask Osric about the ghost", "I search the place.", "I wait")
@@ -143,6 +144,48 @@ def test_who_said_nothing_of_it_is_not_quoted():
     told = game.say("What did the baker say about the bread?")
     assert "what did the baker say about the bread" in told.casefold()
     assert not any(told.startswith(opening) for opening in table("remembered"))
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("What do I know about Barnabas Quill?", "Barnabas Quill"), ("Who is Barnabas Quill?", "Barnabas Quill"),
+        ("Where are My Boots?", "your Boots"), ("Is the troll asleep?", "is the troll asleep"),
+    ],
+)  # fmt: skip
+def test_a_name_that_one_does_not_know_keeps_its_capitals(question, shown):
+    outcome = resolve({"scene": "x"}, {}, question)
+    told = remember(outcome.asks_memory, question, Past(), random.Random(1))
+    assert f"“{shown}”" in told, told
+
+
+NAMED = ("My dog is called Biscuit.", "My dog has a sore paw.", "My dog hates cats.", "My dog is old.")
+
+
+@pytest.mark.parametrize("question", ["What is my dog called?", "What is the name of my dog?"])
+def test_who_asks_for_a_name_hears_the_sentence_that_says_it(question):
+    past = Past(exchanges=[(said, "You nod.") for said in NAMED])
+    told = remember("my dog", question, past, random.Random(1))
+    assert told.endswith("You said (4 turns ago): “My dog is called Biscuit.”"), told
+    assert "old" in remember("my dog", "What about my dog?", past, random.Random(1))
+
+
+def test_who_asks_what_somebody_is_like_does_not_ask_about_likeness():
+    said, reply = "My sister has a scar.", "The tent is like a dream."
+    told = recalled("my sister like", "What is my sister like?", said, reply)
+    assert ("scar" in told, "dream" in told) == (True, False), told
+    liked = recalled("I like", "What do I like?", "I like honey.", "You nod.")
+    assert "honey" in liked
+
+
+def test_what_the_storyteller_says_of_itself_is_no_memory():
+    told = recalled("a dungeon master", "What is a dungeon master?", "who are you?", saying("honest"))
+    assert "You could ask around, or go and look." in told
+
+
+def test_a_placeholder_that_a_player_types_is_not_filled_in():
+    game = Game().start("fair")
+    assert "Mira" not in game.say("abc {0} {name}")
 
 
 def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():

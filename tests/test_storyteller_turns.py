@@ -617,6 +617,27 @@ def test_long_words_are_handed_back_in_part(words, shown):
         ),
         ({"class": "wizard", "kit": {"quarterstaff": 1}}, "attack Maren", ["Damage with your bolt of fire"]),
         ({"class": "monk", "kit": {}}, "attack Maren", ["1d6+3 Damage with your open hand"]),
+        *(
+            ({}, words, ["1d2+3 Damage with your bare fist"])
+            for words in (
+                "attack Maren with my fists",
+                "I hit Maren with my bare hands",
+                "I punch Maren in the face",
+                "I fight Maren bare-handed",
+                "throw a punch at Maren",
+                "attack Maren unarmed",
+            )
+        ),
+        *(
+            ({"kit": {"dagger": 1, "brass knuckles": 1}}, words, ["Damage with your " + weapon])
+            for words, weapon in (
+                ("punch Maren with my brass knuckles", "brass knuckles"),
+                ("punch Maren with my dagger", "dagger"),
+            )
+        ),
+        ({"kit": {"throwing knives": 3}}, "attack Maren", ["1d4+3 Damage with your throwing knives"]),
+        ({"class": "wizard"}, "punch Maren", ["1d2 Damage with your bare fist"]),
+        ({"class": "monk"}, "punch Maren", ["1d6+3 Damage with your open hand"]),
         ({"level": 4}, "sneak about", ["1d20+5 Stealth"]),
         ({"level": 5}, "sneak about", ["1d20+6 Stealth"]),
         ({"level": 9}, "sneak about", ["1d20+7 Stealth"]),

@@ -18,6 +18,8 @@ from questbook.notebooks import parse_fields
 from questbook.types import JSON
 
 _IDLE = STOP_WORDS | {"come", "comes", "know", "please", "remember", "still", "tell", "user"}
+_PIECE = re.compile(r"\S(?:.{0,600}?[.!?][\"”’')]*(?!\S)|.{0,599}(?!\S)|\S{0,600})")  # a sentence, or 600 characters
+_SHORT = 200  # characters of a message that is quoted whole
 
 _TEXTS = load_texts("assistant")
 _SAYS: dict[str, str] = _TEXTS["says"]
@@ -138,14 +140,25 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
     told = [str(memory.get("user") or "") for memory in prompt.records("memories")]
     told += [words for words, _ in prompt.exchanges()]
-    asks = (_MESSAGE["forget"], _MESSAGE["remember"], _MESSAGE["question"])
+    asks = (_MESSAGE["forget"], _MESSAGE["remember"])
     kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
-    # A statement is known, or has ended since; one word alone finds what is not meant.
-    kept = [line for line in kept if 2 * len(wanted & keywords(line)) > len(wanted)]
-    kept = [line for line in kept if (len(wanted) > 1 or line not in told) and not _read_told(line)]
-    quotes = [" ".join(line.split()).strip('" ')[:200] for line in kept]
-    quoted = "; ".join(f"“{quote}”" for quote in dict.fromkeys(quotes[-3:]))
+    # One word alone finds what is not meant.
+    quotes = [_quote(line, wanted) for line in kept if len(wanted) > 1 or line not in told]
+    quoted = "; ".join(f"“{quote}”" for quote in [*filter(None, dict.fromkeys(quotes))][-3:])
     return f"I remember this: {quoted}" if quoted else "I do not know."
+
+
+def _quote(line: str, wanted: frozenset[str]) -> str:
+    """Quote the sentences that have most of the words that are asked for, "…" for others; "" if there are none."""
+    pieces = _PIECE.findall(" ".join(line.split()).strip('" '))
+    # A statement is known, or has ended since; a question answers nothing.
+    told = [at for at, one in enumerate(pieces) if not (_MESSAGE["question"].search(one) or _read_told(one))]
+    words = {at: wanted & keywords(pieces[at]) for at in told}
+    found = frozenset[str]().union(*words.values())
+    chosen = {max((len(has), at) for at, has in words.items() if word in has)[1] for word in found}
+    whole = len(told) == len(pieces) and len(line) < _SHORT
+    text = " ".join(piece if whole or at in chosen else "…" for at, piece in enumerate(pieces))
+    return re.sub(r"…(?: …)+", "…", text) if 2 * len(found) > len(wanted) else ""
 
 
 def _ended_by(words: str, known: dict[str, Statement]) -> list[Statement] | None:
@@ -263,7 +276,8 @@ def _read_sentence(sentence: str) -> Iterator[Statement]:
 
 
 def _read_clause(match: re.Match[str]) -> Iterator[Statement]:
-    rest, listed = re.sub(r"\b[Mm]y\b", "the user's", match["rest"]), _CLAUSE["listed"].fullmatch(match["rest"])
+    rest = re.sub(r"\b(?:[Mm]y|our)\b", "the user's", match["rest"])
+    listed = _CLAUSE["listed"].fullmatch(rest)
     if match["user"]:
         for part in re.split(r",? and |, ", listed[2]) if listed else [""]:
             verb, blank, more = (f"{listed[1]} {part}" if listed else rest).partition(" ")

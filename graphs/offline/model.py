@@ -23,7 +23,7 @@ from questbook.types import JSON
 
 _WORDS = "message"  # tags of the person's newest words, where sections open their message
 _LABEL = "name|class|ancestry|race|background|goal|remember|archive|away|note|important|question|also|ps|yes|no|ok|well"
-_SPEAKER = re.compile(rf"(?!(?i:{_LABEL}): )(?:[\w.@+-]{{1,200}}|(?:[A-Z]\w* ?){{2,3}}): ")
+_SPEAKER = re.compile(rf"^(?!(?i:{_LABEL}): )(?:[\w.@+-]{{1,200}}|(?:[A-Z]\w* ?){{2,3}}): ")
 """Whose words they are, where several play: "bob: I wait." or "Ann Lee: I wait." """
 
 
@@ -232,8 +232,7 @@ def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
 
 def _without_speaker(text: str) -> str:
     """Return what somebody said without their name, which stands before it where several play."""
-    speaker = _SPEAKER.match(text)
-    return text[speaker.end() :] if speaker else text
+    return _SPEAKER.sub("", text)
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:

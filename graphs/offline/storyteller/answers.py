@@ -8,19 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from questbook.graphs.offline.storyteller import language
 from questbook.graphs.offline.storyteller.intent import read
 from questbook.graphs.offline.storyteller.language import (
     addressed,
     article,
-    bases,
     entries,
-    fill,
-    load,
     lower,
     pattern,
     roots,
     series,
-    spoken,
     table,
 )
 from questbook.types import JSON
@@ -34,6 +31,7 @@ _LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "lore": 0.0, "summary": -0.
 """Notes hold what is true now; only the player's own words hold what the player planted."""
 _DEED = re.compile(r"(?:grew|was|were|lived|came|served|worked|used|kept|left|ran|lost|sailed|fought|learnt|learned)\b")
 _OWN_DEEDS = ("plant", "carve", "use", "drop")  # what of the player's words places or tells a thing
+_Exchange = tuple[str, str, str]  # the player's words, what the reply told, and how long ago, in words
 _FELLOWS, _FACTS, _TURNS = 6, 4, 4  # how many people, facts and turns a recap tells, the last ones
 
 
@@ -46,14 +44,6 @@ class Past:
     summary: str = ""
     memories: Sequence[JSON] = ()
     exchanges: Sequence[tuple[str, str]] = ()
-
-
-class Exchange(NamedTuple):
-    """The player's words, what the reply told, and how long ago, in words."""
-
-    player: str
-    reply: str
-    when: str
 
 
 class Trace(NamedTuple):
@@ -70,28 +60,29 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     quotes = [_quote(trace) for trace in _hearsay(question, past.page, exchanges)]
     if not quotes and pattern("questions", "met").match(question):
         quotes = [f"{_portrait(name, person)}." for name, person in entries(past.page.get("people"))]
-    asked = roots(f"{subject} {question}")
+    asked = roots(pattern("questions", "likeness").sub("", f"{subject} {question}"))
     if not quotes and asked:
         quotes = [_quote(trace) for trace in _best(asked, list(_traces(past, exchanges)), question)]
     if quotes:
         return f"{chance.choice(table('remembered'))} {' '.join(quotes)}"
-    replies = [exchange.reply for exchange in exchanges if exchange.reply]
+    replies = [reply for _, reply, _ in exchanges if reply]
     if not asked and replies:
         return f"You think back over the last hours. {_clip(replies[-1])}"
     if pattern("questions", "own_deed").match(question) or pattern("questions", "whether").match(question):
         return f"You think it over, and remember nothing of the kind. {_ASK_AROUND}"
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
-    shown = lower((question if whole else subject).strip(" ?.!"))[:80]
+    shown = (question if whole else subject).strip(" ?.!")[:80]
+    shown = lower(shown) if pattern("questions", "common").match(shown) else shown  # a name keeps its capital
     quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
-    return f"{fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
+    return f"{language.fill(chance.choice(table('unknown')), {'subject': quote, 'subject_c': quote})} {_ASK_AROUND}"
 
 
 def own_words(subject: str, past: Past, chance: random.Random) -> str:
     """Quote what the player last told or did about all of a subject; "" if they never have."""
     asked = set(roots(subject))
     said = (trace for trace in _traces(past, _exchanges(past)) if trace.source == "you")
-    told = [t for t in said if asked and asked <= bases(roots(t.text)) and read(t.text).verb in _OWN_DEEDS]
+    told = [t for t in said if asked and asked <= language.bases(roots(t.text)) and read(t.text).verb in _OWN_DEEDS]
     return f"{chance.choice(table('remembered'))} {_quote(told[-1])}" if told else ""
 
 
@@ -104,14 +95,16 @@ def cite(question: str, memories: Sequence[JSON]) -> str:
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
     if pattern("questions", "own_deed").match(question):
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
+    asks_name = pattern("questions", "asks_name").search(question)
     least = _LEAST_WHETHER if pattern("questions", "whether").match(question) else _LEAST
-    texts = [bases(roots(trace.text)) for trace in traces]
+    texts = [language.bases(roots(trace.text)) for trace in traces]
     spread = Counter(word for words in texts for word in words)
     weights = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
     scores = {}
     for order, (trace, words) in enumerate(zip(traces, texts, strict=True)):
         if share := sum(weight for word, weight in weights.items() if word in words) / sum(weights.values()):
-            scores[order] = share + _LIKING[trace.source]
+            named = asks_name and share >= least and pattern("questions", "says_name").search(trace.text)
+            scores[order] = share + _LIKING[trace.source] + (0.5 if named else 0)
     best = sorted(scores, key=lambda order: (-scores[order], -order))
     least = max(least, scores[best[0]] * 0.75) if best else least
     chosen: list[tuple[Trace, set[str]]] = []
@@ -122,7 +115,7 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
     return [trace for trace, _ in chosen[:3]]
 
 
-def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[Trace]:
+def _hearsay(question: str, page: JSON, exchanges: Sequence[_Exchange]) -> list[Trace]:
     """Find at most two paragraphs that answer "What did Joss say about the bell?"; none for another question."""
     asked = pattern("questions", "hearsay").search(question.strip(" ?.!"))
     if asked is None or (asked["who"].casefold() == "you" and not asked["what"].strip()):
@@ -132,10 +125,7 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
     others = set[str]()
     for name, person in entries(page.get("people")):
         role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
-        if who & set(roots(f"{name} {role}")):
-            who |= set(roots(name))
-        else:
-            others |= set(roots(name))
+        (who if who & set(roots(f"{name} {role}")) else others).update(roots(name))
     about = set(roots(asked["what"]))
     traces: list[tuple[bool, float, int, Trace]] = []
     for order, (player, reply, when) in enumerate(exchanges):
@@ -145,32 +135,27 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
             share = len(about & set(roots(f"{player} {paragraph}"))) / len(about) if about else float(named)
             if share >= 0.5 and (named or not others & narration):
                 traces.append((named, share, order, Trace(paragraph, "story", when)))
-    traces.sort(key=lambda entry: entry[:3], reverse=True)
-    return [trace for *_, trace in traces[:2]]
+    return [trace for *_, trace in sorted(traces, key=lambda entry: entry[:3], reverse=True)[:2]]
 
 
-def _exchanges(past: Past) -> list[Exchange]:
+def _exchanges(past: Past) -> list[_Exchange]:
     memories = sorted(past.memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0)
     told = [(str(one.get("player") or ""), str(one.get("reply") or ""), _when(one)) for one in memories]
     ages = [*(f"{ago} turns ago" for ago in range(len(past.exchanges), 1, -1)), "just now"]
     told += [(*exchange, age) for exchange, age in zip(past.exchanges, ages, strict=False)]
-    return [Exchange(player, _news(player, reply), when) for player, reply, when in told]
+    return [(player, _news(player, reply), when) for player, reply, when in told]
 
 
-def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
+def _traces(past: Past, exchanges: Sequence[_Exchange]) -> Iterator[Trace]:
     """Cut the past into sentences; later ones win over earlier ones that fit equally well."""
-    for sentence in _sentences(past.summary):
-        if not sentence.rstrip('”"’ ').endswith("?"):  # what was asked answers nothing
-            yield Trace(sentence, "summary")
-    for memory in past.memories:
-        for sentence in _sentences(" ".join(str(memory[kind]) for kind in _TRUE_KINDS if memory.get(kind))):
-            yield Trace(sentence, "story", _when(memory))
+    summary = [part for part in _sentences(past.summary) if not part.rstrip('”"’ ').endswith("?")]  # answers nothing
+    yield from (Trace(sentence, "summary") for sentence in summary)
+    true = [(" ".join(str(one[kind]) for kind in _TRUE_KINDS if one.get(kind)), _when(one)) for one in past.memories]
+    yield from (Trace(sentence, "story", when) for text, when in true for sentence in _sentences(text))
     yield from _lore(past.memories)
     for player, reply, when in exchanges:
-        for sentence in _sentences("" if player.strip().endswith("?") else player):
-            yield Trace(sentence, "you", when)
-        for sentence in _sentences(reply):
-            yield Trace(sentence, "story", when)
+        yield from (Trace(one, "you", when) for one in _sentences("" if player.strip().endswith("?") else player))
+        yield from (Trace(one, "story", when) for one in _sentences(reply))
     page = past.page
     notes = [f"{subject}: {fact}" for subject, fact in entries(page.get("facts"))]
     notes += [_portrait(name, person) for name, person in entries(page.get("people"))]
@@ -228,9 +213,8 @@ def _news(player: str, reply: str) -> str:
     words = " ".join(player.split()).casefold()
 
     def is_news(sentence: str) -> bool:
-        quotes = re.findall(r"“([^”]+)”", sentence)
-        offered = pattern("questions", "offers").match(sentence)
-        return not (offered or any(quote.strip(" .!?").casefold() in words for quote in quotes))
+        offered = pattern("questions", "offers").match(sentence) or sentence in language.saying("honest")
+        return not (offered or any(one.strip(" .!?").casefold() in words for one in re.findall("“([^”]+)”", sentence)))
 
     paragraphs = [" ".join(filter(is_news, _sentences(paragraph))) for paragraph in reply.split("\n\n")]
     return "\n\n".join(filter(None, paragraphs))
@@ -251,7 +235,7 @@ def asked(words: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for question in pattern("questions", "between_pages").split(" ".join(words.split())[:400]):
         plain = pattern("questions", "after_page").sub("", pattern("questions", "before_page").sub("", question))
-        names = (name for name in load("questions")["pages"] if pattern("questions", "pages", name).fullmatch(plain))
+        names = (n for n in language.load("questions")["pages"] if pattern("questions", "pages", n).fullmatch(plain))
         if plain and not (about := next(names, "")) and not pattern("questions", "clause").match(plain):
             return {}
         if plain:
@@ -272,7 +256,7 @@ def tell(about: str, past: Past) -> str:
         return " ".join(filter(None, [f"You are {who}." if who else "", *parts]))
     field = str(past.character.get(about) or "").strip(" .")
     forms = dict.fromkeys(("class", "ancestry"), f"You are {article(field)}.") | {"name": f"You are {field}."}
-    forms |= {"background": _background(field), "goal": f"What you want is this: {spoken(field)}."}
+    forms |= {"background": _background(field), "goal": f"What you want is this: {language.spoken(field)}."}
     return forms.get(about, f"Your {about}, as your page has it: {addressed(field)}.") if field else ""
 
 

@@ -100,10 +100,9 @@ def buy(scene: Scene, intent: Intent) -> None:
 def give(scene: Scene, intent: Intent) -> None:
     """Give something to somebody."""
     story, here = scene.story, scene.people_here()
-    missed = people.absent(scene, intent.whom)
     if plot.foreseen(scene, "give", intent.what, intent.whom):
         return None
-    if missed:
+    if missed := people.absent(scene, intent.whom):
         return people.miss(scene, missed)
     person = story.person(intent.whom, here)
     if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
@@ -117,8 +116,8 @@ def give(scene: Scene, intent: Intent) -> None:
             return scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
         scene.pay(-amount)
         scene.meet(person, "friendly")
-        thanks = "does not say thank you, but stands a little nearer than before"
-        return scene.say(f"{amount} gold change hands. {name} {thanks}.")
+        scene.say(f"{amount} gold change hands.")
+        return scene.say(f"{name} does not say thank you, but stands a little nearer than before.")
     if item is None:
         return scene.say(f"You have no “{intent.what[:60]}” to give. {name} looks at your empty hand with interest.")
     scene.gain(item, -1)
@@ -238,9 +237,8 @@ def _listen(scene: Scene) -> None:
     near = scene.foes_at(*scene.story["places"][scene.location()]["ways"])
     if not near:
         return scene.say("Beyond that, nothing that means you harm. Not nearby.")
-    place = scene.story["foes"][near[0]]["at"]
-    heard = "something is moving there, and it is not trying to be quiet"
-    return scene.say(f"And under it something else, from the way to {place}: {heard}.")
+    scene.say(f"And under it something else, from the way to {scene.story['foes'][near[0]]['at']}:")
+    return scene.say("something is moving there, and it is not trying to be quiet.")
 
 
 def rest(scene: Scene, intent: Intent) -> None:

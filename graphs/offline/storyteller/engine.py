@@ -31,7 +31,7 @@ def resolve(
 ) -> Outcome:
     """Tell one turn from the pages before it, with the rolls of the turn so far; `dice`: more may be asked for."""
     of_pages = answers.asked(words)
-    words = of_pages.pop("", "" if of_pages else words)
+    words = of_pages.pop("", "" if of_pages else words).translate(str.maketrans("{}", "()"))  # no placeholders
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
     intent = read(words)
     if not scene.page.get("scene") and not scene.secrets.get("tale"):
@@ -132,7 +132,7 @@ def _tidy(page: JSON) -> JSON:
 
 def _options(scene: Scene) -> list[str]:
     if scene.tale is None:
-        return ["take the road and see what comes", "rest", "go through what you carry"]
+        return ["take the road for the next tale", "rest", "look around", "go through what you carry"]
     names, place, here = scene.story.names, scene.story["places"][scene.location()], scene.people_here()
     untold = {person: people.untold(scene, person) for person in here}
     company = [f"ask {names[person]} about {topics[0]}" for person, topics in untold.items() if topics]

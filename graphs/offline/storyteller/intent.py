@@ -1,7 +1,7 @@
 """Intent: what a player's sentence asks for. The sentences themselves are in intent.toml."""
 
 import re
-from functools import cache
+from functools import cache, reduce
 from typing import NamedTuple
 
 from questbook.graphs.offline.storyteller.language import expression, load, pattern
@@ -31,12 +31,14 @@ _PLACE = re.compile(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|w
 _WHOLE = frozenset(["search", "look", "rest", "wait", "listen", "flee"])
 _FIRST = _WHOLE - {"listen"} | {"take", "drop", "give", "buy", "use", "show", "go", "climb", "force", "attack"}
 _SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen"}
+_FORMS = [(expression("intent", text), form) for text, form in load("intent")["spoken"]["forms"]]
 _LONGEST = 600  # characters that are read for a meaning, so that patterns stay fast
 
 
 def read(words: str) -> Intent:
     """Read what a player wrote."""
-    said = _PLEASE.sub(r"\1", " ".join(words.split())[:_LONGEST])
+    said = reduce(lambda text, form: form[0].sub(form[1], text), _FORMS, " ".join(words.split())[:_LONGEST])
+    said = _PLEASE.sub(r"\1", said)
     if not re.search(r"\w", said):
         return Intent("silence", "", "", said)
     for kind, verb in (("storyteller", "self"), ("injection", "injection")):
@@ -89,11 +91,10 @@ def _read_deed(said: str) -> Intent:
         if deed.verb != "feel":
             return deed._replace(said=said)
         gesture = gesture or deed._replace(said=said)
-    if said.endswith("?"):
+    if said.endswith("?") or pattern("intent", "asks").match(said):
         own = pattern("intent", "memory", "of_mine").match(said)
         return gesture or Intent("recall" if own else "question", plain, "", said)
-    facts = (_statement(part) for part in re.split(r"(?<=[.;!])\s+", said)[:8])
-    fact = next((fact for fact in facts if fact), None)
+    fact = next(filter(None, map(_statement, re.split(r"(?<=[.;!])\s+", said)[:8])), None)
     return fact._replace(said=said) if fact else gesture or Intent("", plain, "", said)
 
 

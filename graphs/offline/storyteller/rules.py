@@ -2,7 +2,7 @@
 
 import re
 
-from questbook.graphs.offline.storyteller.language import fill, load, match, saying, stems, table
+from questbook.graphs.offline.storyteller.language import fill, load, match, pattern, saying, stem, stems, table
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
@@ -134,13 +134,15 @@ def armour(scene: Scene) -> int:
 
 def _weapon(scene: Scene, named: str) -> tuple[str, str, str]:
     """Return what is struck with, its damage and its ability: what was named, the class's magic, a weapon, a fist."""
-    own, kinds = _class(scene.character), ((w, die) for die, ws in load("rules")["weapons"].items() for w in ws.split())
-    dice = {item: die for word, die in kinds for item in scene.carried() if word in stems(item)}
+    fists = pattern("intent", "fists").fullmatch(named) or pattern("intent", "unarmed").search(scene.words)
+    own, carried = _class(scene.character), {} if fists else scene.carried()
+    kinds = ((stem(word), die) for die, words in load("rules")["weapons"].items() for word in words.split())
+    dice = {item: die for word, die in kinds for item in carried if word in stems(item)}
     plain = own["ability"] if own["ability"] == "dexterity" else "strength"
     kinds_named = (item for item in dice for word in stems(named) if item.endswith(word))  # "staff": quarterstaff
-    if item := match(named, scene.carried()) or next(kinds_named, None):
+    if item := match(named, carried) or next(kinds_named, None):
         return item, dice.get(item, "1d4"), plain
-    if "weapon" in own:
+    if "weapon" in own and (own["weapon"] == "open hand" or not fists):
         return own["weapon"], own["damage"], own["ability"]
     return *next(iter(dice.items()), ("bare fist", "1d2")), plain
 
