@@ -277,6 +277,16 @@ def holder(any_home):
     process.communicate()
 
 
+async def test_an_assistant_that_is_open_is_called_so_with_the_flag_of_its_command(any_home):
+    for campaign, name in (("companion", "companion"), ("companion:work", "work")):
+        said = (
+            f"Assistant '{name}' is open in another terminal or page. Close it, or talk to another: --assistant NAME."
+        )
+        async with hold_campaign(any_home, "ann", campaign):
+            with pytest.raises(CampaignBusyError, match=said):
+                await hold_campaign(any_home, "ann", campaign).__aenter__()
+
+
 @slow
 async def test_a_campaign_is_another_process_s_until_that_is_killed(any_home, holder):
     with pytest.raises(CampaignBusyError, match="Campaign 'isle' is open in another terminal") as refused:

@@ -15,6 +15,7 @@ from stored_bytes import files_saying
 from stores import opened, stores_of
 
 from questbook import (
+    Fact,
     FactNotes,
     Memories,
     Notebook,
@@ -622,12 +623,10 @@ async def test_what_is_added_by_hand_belongs_to_the_newest_turn_and_is_known_fro
     assert (added.status, added.turn, added.value["by"]) == ("holds", 3, "hand")
     assert (await view.add("Ann has a boat.")).key == added.key
     assert len(await view.list()) == 2
-    for wrong in ({"text": ""}, {"text": "x", "importance": 99}, {"text": "x", "colour": "red"}):
-        with pytest.raises(ValueError, match=r".+"):
-            await view.add(wrong)
-    with pytest.raises(
-        InputError, match=r"No turn is finished yet, so there is nothing to add to: begin a thread first."
-    ):
+    for wrong, said in (({"importance": 99}, "importance: got 99; "), ({"colour": "red"}, "colour: got 'red'; ")):
+        with pytest.raises(InputError, match=rf"^{said}[^\n]+ Nothing was changed\.$"):
+            await view.add({"text": "x"} | wrong)
+    with pytest.raises(InputError, match=r"No turn of 'cave' is finished yet, .* nothing to add to: begin it first."):
         await Memories(store, "ann", campaign="cave").add("Ann has a boat.")
     with pytest.raises(InputError, match=r"Name the agent or campaign to add to, or give player=True, or a team."):
         await Memories(store, "ann").add("Ann has a boat.")
@@ -817,3 +816,49 @@ async def test_what_is_added_to_an_agent_belongs_to_the_users_newest_thread(door
         for item in await store.asearch(("ann",), limit=100):
             if "said_at" in item.value:  # it was said some time ago
                 await store.aput(item.namespace, item.key, item.value | {"said_at": "2026-01-01T10:00:00+00:00"})
+
+
+async def test_white_space_around_a_text_makes_no_other_fact_of_it():
+    store = await isle(OSLO)
+    view = Memories(store, "ann", campaign="isle")
+    first = await view.add("Ann has a boat. \n")
+    assert (first.text, (await view.add("Ann has a boat. \n")).key) == ("Ann has a boat.", first.key)
+    [oslo] = await view.list(words="Oslo")
+    moved = await view.correct(oslo.key, " The user lives in Bergen. ", value="Bergen")
+    assert (await view.correct(oslo.key, " The user lives in Bergen. ", value="Bergen")).key == moved.key
+    assert {*await texts(view, holding=True)} == {"The user lives in Bergen.", "Ann has a boat."}
+
+
+async def test_a_text_without_words_is_no_fact_and_ends_none():
+    store = await isle(OSLO)
+    for view in (Memories(store, "ann", campaign="isle"), Memories(store, team="acme")):
+        for text in ("", "   ", "\n", {"text": " "}, Fact(text=" "), "x" * 1001):
+            with pytest.raises(
+                InputError, match=r"^The text of a fact: got '[^\n]*'?\. Write 1 to 1,000 characters\.$"
+            ):
+                await view.add(text)
+    view = Memories(store, "ann", campaign="isle")
+    [oslo] = await view.list()
+    for text in ("", "   "):
+        with pytest.raises(InputError, match="Write 1 to 1,000 characters"):
+            await view.correct(oslo.key, text)
+    assert await texts(view, holding=True) == [OSLO["text"]]
+
+
+async def test_memories_of_a_player_and_of_an_agent_are_not_taken_for_each_other():
+    store = await isle(OSLO)
+    player, game = Memories(store, "ann", player=True), Memories(store, "ann", campaign="isle")
+    await player.add("Ann likes riddles.")
+    with pytest.raises(InputError, match=r"Memories of the player: .*--player.*Nothing was imported"):
+        await game.import_lines(await player.export_lines())
+    with pytest.raises(InputError, match=r"Memories of an agent or campaign: name it\. Nothing was imported"):
+        await player.import_lines(await game.export_lines())
+    assert await player.import_lines([]) == await game.import_lines([]) == 0
+
+
+async def test_an_agents_memories_are_no_past_of_an_assistant(door):
+    talk, other = door(InMemoryStore()), InMemoryStore()
+    await talk.tell("I live in Oslo.", OSLO)
+    with pytest.raises(InputError, match=r"'work' is one conversation: .*Nothing was imported"):
+        await Memories(other, "bob", campaign="companion:work").import_lines(await of(talk).export_lines())
+    assert other.search(()) == []

@@ -262,7 +262,7 @@ def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(
         (("memories", "add", "x", "--assistant", "work"), "No turn of 'work' is finished yet"),
         (("memories", "add", "x", "--character", "m", "--secret"), "--secret does not go with it"),
         (("memories", "add", "x", "--player", "--tag", "y"), "--tag does not go with it"),
-        (("memories", "add", "  ", "--player"), "text: got ''"),
+        (("memories", "add", "  ", "--player"), "The text of a fact: got ''. Write 1 to 1,000 characters."),
         (("memories", "edit", "0123", "x", "--character", "m"), "No memory has the key"),
         (("memories", "delete", "--character", "m"), "Delete which"),
         (("memories", "delete", "x", "--all", "--character", "m"), "Delete which"),
@@ -563,10 +563,67 @@ def test_a_campaign_moves_as_one_file_under_its_name_or_another(told, tmp_path, 
     asyncio.run(play_one_turn("ada", "isle"))
     sent = told("export", "isle.zip", *ISLE_FLAGS)
     assert re.fullmatch(r"isle\.zip: campaign 'isle' to turn 1, \d+ memories and other records\.\n", sent)
-    for flags, name in (((), "isle"), (("--campaign", "reef"), "reef")):
-        assert told("import", "isle.zip", "--user", "bob", *flags) == (
-            f"Campaign '{name}' is here, to turn 1: questbook play --campaign NAME.\n"
+    for flags, how in (((), "isle --user bob"), (("--campaign", "old reef"), "'old reef' --user bob")):
+        assert told("import", "isle.zip", "--user", "bob", *flags).endswith(
+            f" is here, to turn 1: questbook play --campaign {how}\n"
         )
+
+
+def test_a_campaigns_file_names_no_directory_of_who_made_it(told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(play_one_turn("ada", "isle"))
+    (tmp_path / "book.md").write_text("The gate opens at low tide.")
+    told("lore", "add", str(tmp_path / "book.md"), *ISLE_FLAGS)
+    assert f"from {tmp_path / 'book.md'}" in told("lore", "list", *ISLE_FLAGS)
+    told("export", "isle.zip", *ISLE_FLAGS)
+    told("import", "isle.zip", "--user", "bob")
+    assert told("lore", "list", "--campaign", "isle", "--user", "bob").endswith(" from book.md\n")
+    told("lore", "add", str(tmp_path / "book.md"), "--campaign", "isle", "--user", "bob")
+
+
+def test_what_an_assistant_remembers_moves_to_one_without_a_turn_which_knows_it(run, told, tmp_path):
+    file, work = str(tmp_path / "w.jsonl"), ("--assistant", "work")
+    told_of_ann = "My name is Ann.\nArchive that: the safe code is 4711\nI live in Oslo.\nI like tea.\n/undo\n"
+    run("chat", *work, words=told_of_ann)
+    told("memories", "export", file, *work)
+    for flags in ((*work, "--user", "bob"), ("--assistant", "home")):
+        assert told("memories", "import", file, *flags) == "Imported: 6 memories\n", "not what was taken back"
+        assert told("memories", "import", file, *flags) == "Imported: 0 memories\n", "twice is once"
+        asked = run("chat", *flags, words="Where do I live?\nWhat do I like?\nI live in Bergen.\nWhere do I live?\n")[1]
+        assert [line for line in asked.splitlines() if line.startswith("You live")] == [
+            "You live in Oslo.", "You live in Bergen.",
+        ]  # fmt: skip
+        assert "tea" not in asked
+        listed = told("memories", "list", *flags)
+        assert "the safe code is 4711" in listed.partition("Facts: 2\n")[0]
+        assert "Oslo" in listed.partition("No longer true: 1\n")[2]
+        assert run("doctor", *flags[2:])[0] == 0
+    run("chat", "--assistant", "play", words="I like chess.\n")
+    status, out, error = run("memories", "import", file, "--assistant", "play")
+    assert (status, out, error.count("\n")) == (2, "", 1)
+    assert "'play' is one conversation: it takes over what another remembers, before its first turn only." in error
+    assert told("memories", "list", "--assistant", "play").count("\n") == 2
+    told("memories", "add", "Likes riddles.", "--player")
+    told("memories", "export", file, "--player")
+    assert "Memories of the player" in run("memories", "import", file, "--assistant", "new")[2]
+
+
+def test_a_correction_without_words_is_refused_and_what_was_taken_back_is_marked(run, told):
+    flags = ("--assistant", "companion")
+    words = "My name is Ann.\nArchive that: the safe code is 4711\nI live in Oslo.\n/undo 2\nHello.\n"
+    run("chat", words=words)
+    listed = told("memories", "list", *flags)
+    assert listed.startswith("Facts: 1\n")
+    assert re.search(r"On other branches: 2\n(.*\n)*.*the safe code is 4711\n", listed)
+    found = told("memories", "search", "the safe code", *flags)
+    assert re.search(r"archive \(.*elsewhere\): the safe code is 4711", found)
+    key = next(line.split()[0] for line in listed.splitlines() if "name is Ann" in line)
+    for text in ("", "   "):
+        status, _, error = run("memories", "edit", key, text, *flags)
+        assert (status, error) == (2, "questbook: The text of a fact: got ''. Write 1 to 1,000 characters.\n")
+    told("memories", "edit", key, "The user's name is Anna.", *flags)
+    found = told("memories", "search", "The user's name", *flags)
+    assert re.search(r"\(.*ended\): The user's name is Ann\.", found)
 
 
 async def play_one_turn(user, campaign):

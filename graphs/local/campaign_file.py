@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NotRequired, Self
+from typing import Annotated, Any, NamedTuple, NotRequired
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -78,11 +78,6 @@ class Contents(NamedTuple):
     records: int
     checkpoints: int
 
-    @classmethod
-    def of(cls, about: Mapping[str, Any]) -> Self:
-        """Read a manifest."""
-        return cls(*(about[field] for field in cls._fields))
-
 
 async def export_campaign(game: Game, path: Path) -> Contents:
     """Write everything of a campaign, which nobody may play meanwhile, to a file that does not exist."""
@@ -133,7 +128,7 @@ async def import_campaign(game: Game, path: Path, *, most_memory: int = _MOST_ME
             text = f"{path.name} is no campaign of Questbook's: {reason.rstrip('.'):.300}. Nothing was changed."
             raise CampaignFileError(text) from error
         raise
-    return Contents.of(about)._replace(campaign=game.context.campaign)
+    return Contents(**{name: about[name] for name in Contents._fields} | {"campaign": game.context.campaign})
 
 
 _STATE = shape({
@@ -232,7 +227,8 @@ async def _records(game: Game) -> AsyncIterator[JSON]:
     space = game.context.campaign_namespace()
     async for item in items_under(await game.store(), space, refresh_ttl=False):
         place = [unescape_label(label) for label in item.namespace[len(space) :]]
-        yield {"place": place, "key": item.key, "value": item.value, "index": bool(_SEARCHED & set(place))}
+        path = {"path": Path(path).name} if (path := item.value.get("path")) else {}  # of lore: where it was read
+        yield {"place": place, "key": item.key, "value": item.value | path, "index": bool(_SEARCHED & set(place))}
 
 
 async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _Move) -> None:
@@ -373,10 +369,8 @@ def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dic
                 digest.update(line)
                 left -= _memory_of(line) + (_RECORD_MEMORY if name == _RECORDS else 0)
                 if left < 0:
-                    raise ValueError(
-                        "it would need far more memory than a campaign of this size, or than may be used for one here; "
-                        "questbook import FILE.zip takes larger ones"
-                    )
+                    problem = "it would need far more memory than a campaign of this size, or than may be used here"
+                    raise ValueError(f"{problem}; questbook import FILE.zip takes larger ones")
             if digest.hexdigest() != about["sha256"].get(name):
                 raise ValueError(f"{name} is not as it was written")
         return about, {name: [_parse(line) for line in _lines(archive, name) if line != b"\n"] for name in _PARTS}
@@ -385,7 +379,7 @@ def read_archive(path: Path, most_memory: int = _MOST_MEMORY) -> tuple[JSON, dic
 def contents_of(path: Path) -> Contents:
     """Return what a file says that it holds; only its manifest is read."""
     with _open(path) as (_, about):
-        return Contents.of(about)
+        return Contents(**{name: about[name] for name in Contents._fields})
 
 
 @contextmanager

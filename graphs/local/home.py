@@ -122,5 +122,8 @@ class Home(Protocol):
 
 def hold_campaign(home: Home, user: str, campaign: str) -> AbstractAsyncContextManager[Held]:
     """Hold a campaign for this process; the errors are those of `Home.hold`."""
-    busy = f"Campaign {campaign!r} is open in another terminal or page. Close it, or play another: --campaign NAME."
+    whose, other = f"Campaign {campaign!r}", "play another: --campaign NAME"
+    if campaign.partition(":")[0] == "companion":
+        whose, other = f"Assistant {campaign.removeprefix('companion:')!r}", "talk to another: --assistant NAME"
+    busy = f"{whose} is open in another terminal or page. Close it, or {other}."
     return home.hold(thread_id_of(user, campaign), busy)

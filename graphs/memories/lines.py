@@ -8,18 +8,20 @@ from langgraph.store.base import BaseStore, Item, PutOp
 from pydantic import Field, TypeAdapter
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.scope import HEADS
+from questbook.graphs.turn.scope import HEAD, HEADS
+from questbook.graphs.turn.sessions import PASTS
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.reflection import SOURCES
 from questbook.memory.facts.validity import FLAGS, JUDGEMENTS, MARKS, text_digest
 from questbook.memory.store.any_store import items_under
-from questbook.memory.timeline.namespaces import escape_label, unescape_label
+from questbook.memory.timeline.namespaces import escape_label, read_label, unescape_label
 from questbook.memory.timeline.records import check_fits, check_record, shape
-from questbook.memory.timeline.timeline import Segment, check_timeline
+from questbook.memory.timeline.timeline import Segment, check_timeline, is_visible, read_timeline
 from questbook.types import JSON
 
 RECORDS = ("exchanges", "facts", "archive")
 """Labels of the namespaces, below that of an agent or campaign, that hold what is remembered."""
+_COMPANION = "companion"  # whose campaigns are assistants, each one conversation
 _BESIDE = (MARKS, JUDGEMENTS, FLAGS, SOURCES, HEADS)
 _Label: TypeAlias = Annotated[str, Field(min_length=1)]
 _LINE = TypeAdapter[Any](shape({"place": Annotated[list[_Label], Field(min_length=1)], "key": _Label, "value": JSON}))
@@ -55,6 +57,31 @@ def lines_of_threads(space: tuple[str, ...], timeline: Sequence[Segment], lines:
         own = {} if line["value"].get("thread") or "branch" not in line["value"] else {"thread": threads[0]}
         heads.append(line | {"value": line["value"] | own})
     return heads
+
+
+async def with_past(store: BaseStore, space: tuple[str, ...], lines: list[JSON]) -> list[JSON]:
+    """Return new lines; of a conversation that is one line with the past that it begins with, not heads of threads.
+
+    It takes over a past before its first turn only, without what was taken back there: turns have one number each.
+    """
+    head, name = await store.aget((*space, HEAD), HEAD, refresh_ttl=False), read_label(space[1])
+    of_threads = head is None or await store.asearch((*space, HEADS), limit=1, refresh_ttl=False)
+    if name.partition(":")[0] != _COMPANION and of_threads:
+        return lines
+    own = [line for line in lines if line["place"][0] == space[1]]
+    others = [line for line in lines if line["place"][0] != space[1]]
+    timelines = {tuple(read_timeline(line["value"])) for line in own if line["place"][1] == HEADS} - {()}
+    timeline = next(iter(timelines), ())
+    own = [line for line in own if line["place"][1] != HEADS and is_visible(timeline, line["value"])]
+    if head is not None and timelines and not own:
+        return others
+    has_begun = head is not None or await store.asearch((*space, PASTS), limit=1, refresh_ttl=False)
+    if has_begun or len(timelines) != 1 or any("scope" in line["value"] for line in own):
+        known = f"{name.removeprefix(f'{_COMPANION}:')!r:.80} is one conversation: it takes over what another remembers"
+        raise InputError(f"{known}, before its first turn only. Nothing was imported: give a new name, or an agent's.")
+    past: JSON = {"timeline": timeline, "archive_count": sum(line["place"][1] == "archive" for line in own)}
+    through = dict.fromkeys(("turn", "facts_through"), timeline[-1][1])
+    return [*others, *own, {"place": [space[1], HEAD], "key": HEAD, "value": past | through}]
 
 
 def read_line(text: str, number: int) -> JSON:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore, PutOp
+from pydantic import ValidationError
 
 from questbook.graphs.dungeon_master.retract import Retraction, comes_from, retract
 from questbook.graphs.dungeon_master.why import Cause, why
@@ -16,25 +18,18 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting, gap_op
 from questbook.graphs.history.history import sync_graph, sync_method
 from questbook.graphs.history.view import Graph
-from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line
+from questbook.graphs.memories.lines import RECORDS, items_beside, line_write, lines_of_threads, read_line, with_past
 from questbook.graphs.turn.scope import HEAD, HEADS
-from questbook.memory.facts.fact import INSIGHT, KINDS, Fact, is_secret_record
+from questbook.memory.facts.fact import BY_HAND, INSIGHT, KINDS, MAX_TEXT, Fact, is_secret_record
 from questbook.memory.facts.reflection import SOURCES, find_dependents
-from questbook.memory.facts.validity import heirs_of, keep_valid, removals_beside
+from questbook.memory.facts.validity import heirs_of, keep_valid, removals_beside, text_digest
 from questbook.memory.facts.writing import add_fact
 from questbook.memory.ltm.memories import pick_memory
 from questbook.memory.store.any_store import AnyItem, SyncStore, get_values, items_under, put_all, with_async_methods
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import campaign_namespace, escape_label, player_namespace, team_namespace
 from questbook.memory.timeline.records import WITHHELD, has_expired, has_metadata, read_time
-from questbook.memory.timeline.timeline import (
-    Segment,
-    UserTimeline,
-    is_visible,
-    read_heads,
-    read_timeline,
-    remembered_timeline,
-)
+from questbook.memory.timeline.timeline import Timeline, UserTimeline, as_of, is_visible, read_heads, read_timeline
 from questbook.types import JSON, check_choice, check_json, check_type
 
 _PAGE = 500  # writes of one batch
@@ -64,7 +59,7 @@ class _Place(NamedTuple):
     """The memory of one agent or campaign, of a person or of a team: its namespace, and what sees it; None: all."""
 
     space: tuple[str, ...]
-    timeline: Sequence[Segment] | None
+    timeline: Timeline | None
 
 
 # Inside the class `list` is its method.
@@ -90,8 +85,7 @@ class Memories:
         agent: Only those of the agent with this name (`TimelineMemoryMiddleware(agent_name=…)`, `build_agent(name=…)`).
         campaign: Only those of this campaign, or whatever an app calls the second label of its namespaces.
         player: Only what is known of the user in all games, and belongs to no thread.
-        team: In place of a user: what the users of a team share. It belongs to no thread, and nothing puts anything
-            there but `add`, `correct` and `import_lines`.
+        team: In place of a user: what the users of a team share, which belongs to no thread.
         config: Names a thread, of the graph.
         timeline: A timeline, such as a state's in the middle of a turn.
         secrets: Whether what only a game's dungeon master knows is shown, too.
@@ -111,7 +105,7 @@ class Memories:
         player: bool = False,
         team: str | None = None,
         config: RunnableConfig | None = None,
-        timeline: Sequence[Segment] | None = None,
+        timeline: Timeline | None = None,
         secrets: bool = False,
     ) -> None:
         self.graph = source if isinstance(source, CompiledStateGraph) else None
@@ -128,13 +122,12 @@ class Memories:
             raise InputError("config names a thread: give a graph as source, and no timeline.")
         if config is not None and "thread_id" not in config.get("configurable", {}):
             raise InputError(f"config: got {config!r:.80}; expected {{'configurable': {{'thread_id': …}}}}.")
-        if agent is not None:
-            campaign = f"agent:{agent}"
+        campaign = campaign if agent is None else f"agent:{agent}"
         if campaign is None and (config is not None or timeline is not None):
             raise InputError("A thread belongs to one agent or campaign: name it.")
         self.store, self.user, self.campaign, self.team = with_async_methods(store), user, campaign, team
-        self._player = player
-        self._config, self._timeline, self._secrets = config, timeline, secrets
+        self._player, self._config, self._timeline, self._secrets = player, config, timeline, secrets
+        self._own_space = team_namespace(team) if team else (escape_label(user),)
 
     async def list(
         self,
@@ -149,14 +142,9 @@ class Memories:
     ) -> _Records:
         """Return what is remembered, the latest first.
 
-        Args:
-            holding: Only what holds, or only what does not; None: both.
-            kind: Only of this kind, as in `MemoryRecord`, or "fact": of all kinds of facts.
-            thread: Only what this thread taught.
-            since: Only what was said from then on; a time without an offset is UTC.
-            until: Only what was said before then.
-            metadata: Only what was written with all of this metadata.
-            words: Only what has these words; case does not count.
+        Only what holds, or what does not (`holding`), is of a kind (as in `MemoryRecord`, or "fact": of all kinds of
+        facts), what a thread taught, what was said from `since` on and before `until` (a time without an offset is
+        UTC), was written with all of this metadata, and has these words; case does not count.
 
         Raises:
             InputError: The thread is another user's, or no thread has left a head, so that one has to be named.
@@ -195,8 +183,7 @@ class Memories:
         If it is known already, return what says so.
 
         Raises:
-            InputError: It is not clear to which agent, or nothing has been said yet that it could be added to.
-            ValueError: A field is not valid.
+            InputError: It is not clear to which agent, no turn is finished that it belongs to, or a field is not valid.
         """
         if self.campaign is None and not (self._player or self.team):
             raise InputError("Name the agent or campaign to add to, or give player=True, or a team.")
@@ -204,7 +191,7 @@ class Memories:
         if place.timeline is not None:
             seen = [memory for memory in await self._read(place) if memory.status != "elsewhere"]
             thread = next((memory.thread for memory in seen), "")
-        return await self._add(place, thread, {"text": fact} if isinstance(fact, str) else fact)
+        return await self._add(place, thread, fact)
 
     async def correct(self, key: str, text: str, /, **fields: Any) -> MemoryRecord:
         """Put a fact by hand in the place of another one, which holds no more; return the new one.
@@ -213,8 +200,7 @@ class Memories:
         it (`corrects`). It goes back with the thread of the old one.
 
         Raises:
-            InputError: It is no fact that this view sees: what was said stays said.
-            ValueError: A field is not valid.
+            InputError: It is no fact that this view sees (what was said stays said), or a field is not valid.
         """
         old = await self.get(key)
         if old.kind in ("exchange", "archive") or old.status == "elsewhere":
@@ -246,7 +232,8 @@ class Memories:
             here = [memory for memory in chosen.values() if memory.namespace[:-1] == place.space]
             taught = {memory.key: memory.value for memory in here if memory.key not in named}
             heirs = await heirs_of(self.store, (*place.space, "facts"), taught, goes) if taught else []
-            await self._remove(place.space, here, heirs)
+            if here:
+                await self._remove(place.space, here, heirs)
         store = self.store.store if isinstance(self.store, SyncStore) else self.store
         if isinstance(store, FaissStore):
             await asyncio.to_thread(store.compact)
@@ -259,7 +246,7 @@ class Memories:
         """
         lines: Sequence[JSON] = []
         memories = [memory for memory in await self.list(**which) if self._secrets or memory.kind != "secret"]
-        own = len(self._own_space())
+        own = len(self._own_space)
         for space, timeline in await self._places():
             here = [memory for memory in memories if memory.namespace[:-1] == space]
             beside = await items_beside(self.store, space, {memory.key for memory in here}) if here else []
@@ -273,20 +260,24 @@ class Memories:
         """Write memories of `export_lines`, of this user or another, this store or another; return how many are new.
 
         What is there already stays as it is. With an agent or campaign, all are written to that one. New threads of an
-        agent of scope "user" see them; a game is moved with its campaign's file.
+        agent of scope "user" see them, and an assistant that has no turn yet; a game is moved with its campaign's file.
 
         Raises:
-            InputError: A line is not what `export_lines` writes, or a turn is here already and is another one; the
-                message says which. Nothing was imported.
+            InputError: A line is not what `export_lines` writes, a turn is here already and is another one, or nobody
+                here would know them; the message says which. Nothing was imported.
         """
         read = [read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+        of_player = {line["place"][0] == "player" for line in read}
+        if of_player and (of_player == {False} if self._player else self.campaign is not None and of_player == {True}):
+            whose = "an agent or campaign: name it" if self._player else "the player: import them as such (--player)"
+            raise InputError(f"Memories of {whose}. Nothing was imported.")
         for line in read:
             first, second = (*line["place"], "")[:2]
             if (second in RECORDS) == bool(self.team) and (self.team or first in RECORDS):
                 raise InputError(f"Memories of a {'user' if self.team else 'team'}: name it. Nothing was imported.")
             if self.campaign is not None and first != "player":
                 line["place"][0] = escape_label(self.campaign)
-        writes = [line_write(line, self._own_space()) for line in read]
+        writes = [line_write(line, self._own_space) for line in read]
         known = await get_values(self.store, [(write.namespace, write.key) for write in writes])
         for write in writes:
             old, value = known.get((write.namespace, write.key), {}), write.value or {}
@@ -294,10 +285,12 @@ class Memories:
             if old.get("kind") == "exchange" and said != own:
                 taken = f"Thread {old.get('thread')!r:.80} is here already, with other words in turn {old.get('turn')}"
                 raise InputError(f"{taken}. Nothing was imported: import it for another agent, campaign or user.")
-        new = [write for write in writes if (write.namespace, write.key) not in known]
-        for start in range(0, len(new), _PAGE):
-            await put_all(self.store, new[start : start + _PAGE])
-        return sum(write.index is not False for write in new)
+        read = [line for line, write in zip(read, writes, strict=True) if (write.namespace, write.key) not in known]
+        for first in set[str]() if self.team else {line["place"][0] for line in read}:
+            read = await with_past(self.store, (*self._own_space, first), read)
+        for start in range(0, len(read), _PAGE):
+            await put_all(self.store, [line_write(line, self._own_space) for line in read[start : start + _PAGE]])
+        return sum(line["place"][-1] in RECORDS for line in read)
 
     async def why(self, what: str) -> Sequence[Cause]:
         """Return the messages that taught what has some words, as `questbook.why`; `config` names a thread."""
@@ -312,9 +305,6 @@ class Memories:
             raise InputError("This asks for a thread: give Memories the graph, and config={'configurable': …}.")
         return self.graph, self._config, {"user": self.user, "campaign": self.campaign}
 
-    def _own_space(self) -> tuple[str, ...]:
-        return team_namespace(self.team) if self.team else (escape_label(self.user),)
-
     async def _places(self) -> Sequence[_Place]:
         if self.team:
             return [_Place(team_namespace(self.team), None)]
@@ -326,7 +316,7 @@ class Memories:
         spaces = [campaign_namespace(self.user, name) for name in every]
         return [*[_Place(space, await self._timeline_of(space)) for space in spaces], *([] if names else lasting)]
 
-    async def _timeline_of(self, space: tuple[str, ...]) -> Sequence[Segment]:
+    async def _timeline_of(self, space: tuple[str, ...]) -> Timeline:
         if self._timeline is not None:
             return self._timeline
         heads, head = (*space, HEADS), (*space, HEAD)
@@ -338,21 +328,22 @@ class Memories:
             owner = values.get("thread_owner") or (values.get("campaign") or [""])[0]
             if owner not in ("", self.user):
                 raise InputError(f"Thread {thread!r:.80} belongs to {owner!r:.80}, not to {self.user!r:.80}.")
-            segments = remembered_timeline(values) if "remembered_through" in values else read_timeline(values)
+            segments = as_of(read_timeline(values), int(values.get("remembered_through", sys.maxsize)))
         elif not of_user:
             item = await self.store.aget(head, HEAD, refresh_ttl=False)
-            unknown = self.campaign is not None and item is None
-            if unknown and await self.store.asearch((*space, RECORDS[0]), limit=1, refresh_ttl=False):
-                problem = f"No thread of {space[1]!r:.80} has left a head"
-                hint = "name a thread, Memories(graph, …, config=…), or give its timeline"
-                raise InputError(f"{problem}, so the store does not say which branch counts: {hint}.")
+            said = (*space, RECORDS[0]) if self.campaign is not None and item is None else ()
+            if said and await self.store.asearch(said, limit=1, refresh_ttl=False):
+                problem = (
+                    f"No thread of {space[1]!r:.80} has left a head, so the store does not say which branch counts"
+                )
+                raise InputError(f"{problem}: name a thread, Memories(graph, …, config=…), or give its timeline.")
             segments = read_timeline(item.value) if item is not None else []
         return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
 
     async def _read(self, place: _Place) -> _Records:
         spaces = [(*place.space, label) for label in RECORDS]
-        items = [item for space in spaces async for item in items_under(self.store, space, refresh_ttl=False)]
-        items = [item for item in items if not item.value.get(WITHHELD)]
+        every = [item for space in spaces async for item in items_under(self.store, space, refresh_ttl=False)]
+        items = [item for item in every if not item.value.get(WITHHELD)]
         await read_heads(self.store, place.timeline, (item.value for item in items))
         here = [item for item in items if is_visible(place.timeline, item.value)]
         valid = {item.key for item in await keep_valid(self.store, here, timeline=place.timeline)}
@@ -381,9 +372,9 @@ class Memories:
         return sorted(memories, key=lambda memory: (memory.since, memory.turn, memory.key), reverse=True)
 
     async def _add(
-        self, place: _Place, thread: str, fact: Fact | Mapping[str, Any], *, replaces: MemoryRecord | None = None
+        self, place: _Place, thread: str, fact: Fact | Mapping[str, Any] | str, *, replaces: MemoryRecord | None = None
     ) -> MemoryRecord:
-        timeline = place.timeline
+        fact, timeline = _checked(fact), place.timeline
         if isinstance(timeline, UserTimeline) and thread != timeline.thread:
             beside = replaces or next((one for one in await self._read(place) if one.thread == thread), None)
             if beside is not None:
@@ -391,17 +382,16 @@ class Memories:
                 head = timeline.head_of(timeline.other_thread(thread, str(beside.value["branch"]), beside.turn))
                 timeline = UserTimeline(head, thread=thread, heads=timeline.heads, fallback=timeline.fallback)
         if timeline is not None and not timeline:
-            raise InputError("No turn is finished yet, so there is nothing to add to: begin a thread first.")
+            problem = f"No turn of {place.space[1]!r:.80} is finished yet"
+            raise InputError(f"{problem}, so there is nothing to add to: begin it first.")
         space = (*place.space, "facts")
         changes = await add_fact(self.store, space, fact, timeline=timeline, replaces=replaces.key if replaces else "")
         key = next(iter([*changes.new, *changes.repetitions.values()]), "")  # none: it was written by this hand before
-        text = (fact.text if isinstance(fact, Fact) else str(fact["text"])).strip()
-        return next(one for one in await self._read(place) if one.key == key or (not key and one.text == text))
+        end = key or f"-{BY_HAND}.{text_digest(fact.text)}-0"
+        return next(one for one in await self._read(place) if one.key.endswith(end))
 
     async def _remove(self, space: tuple[str, ...], memories: Sequence[MemoryRecord], heirs: Sequence[PutOp]) -> None:
         facts, gone = (*space, "facts"), {memory.key for memory in memories}
-        if not gone:
-            return
         known = [i for label in ("facts", SOURCES) async for i in items_under(self.store, (*space, label))]  # fmt: skip
         dependents = find_dependents(facts, gone, known)
         gone |= {item.key for item in dependents.items}
@@ -411,6 +401,19 @@ class Memories:
         deletions = [PutOp(one.namespace, one.key, None) for one in removed]
         # What rests on them first: without the records nothing tells what that is.
         await put_all(self.store, [*dependents.replacements, *beside, *heirs, *gaps, *reversed(deletions)])
+
+
+def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
+    """Return a fact without white space around its text; an InputError says which field is not valid."""
+    fields: JSON = {"text": fact} if isinstance(fact, str) else dict(fact)
+    if isinstance(text := fields.get("text"), str) and not 0 < len(text := text.strip()) <= MAX_TEXT:
+        raise InputError(f"The text of a fact: got {text!r:.60}. Write 1 to {MAX_TEXT:,} characters.")
+    try:
+        return Fact.model_validate(fields | {"text": text})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: got {first['input']!r:.60}; {first['msg']}"
+        raise InputError(f"{problem}. Nothing was changed.") from error
 
 
 class SyncMemories:

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Mapping
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,11 +26,8 @@ _WIDTH = 300
 
 async def send(context: Context, flags: argparse.Namespace) -> bool:
     """Do `questbook export`; return whether there was anything."""
-    if not flags.kind.lower().endswith(".zip"):
-        flags.directory = flags.directory or "bot_csv_outputs"
-        _check_kind(flags, "csv")
+    if not _is_campaign(flags, "csv", "bot_csv_outputs"):
         return await _export_csv(context, flags)
-    _check_alone(flags)
     async with open_game(context, holds=True) as game:
         done = await export_campaign(game, Path(flags.kind))
     records = f"{done.records:,} memories and other records"
@@ -40,36 +37,35 @@ async def send(context: Context, flags: argparse.Namespace) -> bool:
 
 async def bring(context: Context, flags: argparse.Namespace) -> bool:
     """Do `questbook import`; a campaign that is not named keeps its name. Return whether anything could be read."""
-    if not flags.kind.lower().endswith(".zip"):
-        _check_kind(flags, "ltm")
+    if not _is_campaign(flags, "ltm"):
         return await _import_ltm(context, flags)
-    _check_alone(flags)
     if not flags.campaign:
         contents = await asyncio.to_thread(contents_of, Path(flags.kind))
         context = context.model_copy(update={"campaign": contents.campaign})
     async with open_game(context, holds=True) as game:
         done = await import_campaign(game, Path(flags.kind))
-    say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play --campaign NAME.")
+    how = shlex.join(["--campaign", done.campaign, *(["--user", flags.user] if flags.user else [])])
+    say(f"Campaign {one_line(done.campaign, 60)!r} is here, to turn {done.turn}: questbook play {how}", _WIDTH)
     return True
 
 
-def _check_kind(flags: argparse.Namespace, kind: str) -> None:
-    if flags.kind != kind or flags.directory is None:
+def _is_campaign(flags: argparse.Namespace, kind: str, directory: str | None = None) -> bool:
+    """Return whether a campaign's file is meant; else it is memories of a kind, in a directory that may have a name."""
+    is_file: bool = flags.kind.lower().endswith(".zip")
+    if is_file and (flags.directory or flags.character or flags.shared):
+        raise SettingsError(f"{flags.command} {flags.kind}: a campaign is one file. Leave DIR and other options out.")
+    flags.directory = flags.directory or directory
+    if not is_file and (flags.kind != kind or flags.directory is None):
         expected = f"expected {kind} and a directory, or a file FILE.zip"
         raise SettingsError(f"{flags.command}: got {flags.kind!r}; {expected}.")
-
-
-def _check_alone(flags: argparse.Namespace) -> None:
-    if flags.directory or flags.character or flags.shared:
-        raise SettingsError(f"{flags.command} {flags.kind}: a campaign is one file. Leave DIR and other options out.")
+    return is_file
 
 
 async def _import_ltm(context: Settings, flags: argparse.Namespace) -> bool:
     """Import what the LTM extension remembered; return whether anything could be read."""
     user = None if flags.shared else context.user
     home, source = await asyncio.to_thread(find_home), Path(flags.directory)
-    vectors: Mapping[str, list[float]] = {}
-    problems: list[str] = []
+    vectors, problems = dict[str, list[float]](), list[str]()
     if MODEL in context.embeddings:
         vectors, problems = await asyncio.to_thread(read_known_vectors, source)
     async with home.open_store(context.embeddings, known=vectors) as store:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.store.base import BaseStore
-from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
-from questbook.graphs.errors import InputError, SettingsError
+from questbook.graphs.errors import SettingsError
 from questbook.graphs.forgetting.backends import compact
 from questbook.graphs.interface.forgetting import HIDDEN
 from questbook.graphs.interface.text import number_of, one_line, plain
@@ -21,7 +20,7 @@ from questbook.graphs.memories.memories import Memories
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import ask, say
 from questbook.memory.archive.archive import add_entry
-from questbook.memory.facts.fact import Fact, is_secret_record
+from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.ltm import memories as ltm
 from questbook.memory.recall.times import phrase_age
 from questbook.memory.store.any_store import AnyItem
@@ -46,21 +45,15 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             for name, count in characters.items():
                 say(f"{name!r}: {number_of(count, 'memory', 'memories')}", _WIDTH)
             return True
-        done = await _ACTIONS[flags.action](view, flags)
-        if flags.action == "edit":
-            await compact(store, None, None, "It is corrected", cut=False)
-        return done
+        return await _ACTIONS[flags.action](view, flags)
 
 
 def _view(store: BaseStore, user: str, flags: argparse.Namespace) -> Memories | None:
     """Return the memories that the flags name; None to list the characters."""
-    if flags.team is not None:
-        return Memories(store, team=flags.team)
-    if flags.player:
-        return Memories(store, user, player=True)
     campaign = flags.campaign if flags.assistant is None else own_campaign(flags.assistant)
-    if campaign is not None or flags.agent is not None:
-        return Memories(store, user, campaign=campaign, agent=flags.agent)
+    owner: dict[str, Any] = {"campaign": campaign, "agent": flags.agent, "team": flags.team, "player": flags.player}
+    if any(named not in (None, False) for named in owner.values()):
+        return Memories(store, user if flags.team is None else "", **owner)
     if flags.action == "list":
         return None
     owners = "Give --character, --assistant, --campaign, --agent or --team with a name, or --player"
@@ -69,19 +62,19 @@ def _view(store: BaseStore, user: str, flags: argparse.Namespace) -> Memories | 
 
 async def _list(view: Memories, flags: argparse.Namespace) -> bool:
     found, said = await view.list(**_filters(flags)), flags.agent is not None or flags.kind == "exchange"
-    groups = {"": [one for one in found if one.kind == "archive"]}
+    groups = {"": [one for one in found if one.kind == "archive" and one.status != "elsewhere"]}
     groups["Said"] = [one for one in found if one.kind == "exchange" and one.status != "elsewhere" and said]
     noted = [one for one in found if one.kind not in ("archive", "exchange")]
     groups["Facts"] = [one for one in noted if one.status == "holds" and not one.value.get("cites")]
     groups["Insights"] = [one for one in noted if one.status == "holds" and one.value.get("cites")]
     groups["No longer true"] = [one for one in noted if one.status in ("ended", "expired")]
-    groups["On other branches"] = [one for one in (found if said else noted) if one.status == "elsewhere"]
-    for heading, items in groups.items():
+    left = [one for one in found if one.status == "elsewhere" and (said or one.kind != "exchange")]
+    for heading, items in (groups | {"On other branches": left}).items():
         if items:
             if heading:
                 say(f"{heading}: {len(items):,}", _WIDTH)
             _show(items)
-    return any(groups.values()) or _show([])
+    return any([*groups.values(), left]) or _show([])
 
 
 async def _search(view: Memories, flags: argparse.Namespace) -> bool:
@@ -91,14 +84,13 @@ async def _search(view: Memories, flags: argparse.Namespace) -> bool:
     search = partial(view.store.asearch, query=flags.words, limit=_MOST)
     found = [item for space in sorted(spaces) for item in await search(space) if (item.namespace, item.key) in known]
     found.sort(key=lambda item: item.score or 0, reverse=True)
-    return _show(found[:_SHOWN], {item.key: item.score for item in found})
+    return _show([known[item.namespace, item.key] for item in found[:_SHOWN]], {item.key: item.score for item in found})
 
 
 async def _get(view: Memories, flags: argparse.Namespace) -> bool:
     memory = await view.get(flags.key)
     _show([memory])
-    names = ("subject", "attribute", "metadata", "expires")
-    about = {name: memory.value[name] for name in names if memory.value.get(name)}
+    about = {name: memory.value.get(name) for name in ("subject", "attribute", "metadata", "expires")}
     rows = {"status": memory.status, "since": memory.since, "thread": memory.thread, "turn": memory.turn}
     for name, part in (rows | {"said": memory.said, "messages": ", ".join(memory.messages)} | about).items():
         if part:
@@ -121,32 +113,25 @@ async def _edit(view: Memories, flags: argparse.Namespace) -> bool:
     else:
         new = await view.correct(memory.key, flags.text)
         say(f"Changed: {shown_key(new.key)} takes the place of {shown_key(memory.key)}.", _WIDTH)
+    await compact(view.store, None, None, "It is corrected", cut=False)
     return True
 
 
 async def _add(view: Memories, flags: argparse.Namespace) -> bool:
     _check_add(flags, ("tag",) if flags.assistant else ("speaker", *_OF_FACT))
-    try:
-        if flags.assistant is not None:
-            place = campaign_namespace(view.user, own_campaign(flags.assistant))
-            if (head := await view.store.aget((*place, "head"), "head")) is None:
-                raise InputError("No turn is finished yet")
-            timeline = read_timeline(head.value)
-            key = await add_entry(view.store, (*place, "archive"), flags.text, flags.tag or (), timeline=timeline)
-            say(f"Added: {shown_key(key)}", _WIDTH)
-            return True
-        kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
-        names = {"subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
-        fact = Fact(text=flags.text.strip(), kind=kind, **{field: name or "" for field, name in names.items()})
-        before = {one.key for one in await view.list(holding=True)}
-        new = await view.add(fact)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
-    except InputError as error:
-        named = flags.campaign or flags.assistant or flags.agent
-        text = f"No turn of {named!r} is finished yet, so there is nothing to add to: begin it first."
-        raise SettingsError(text) from error
+    if flags.assistant is not None:
+        place = campaign_namespace(view.user, own_campaign(flags.assistant))
+        if (head := await view.store.aget((*place, "head"), "head")) is None:
+            problem = f"No turn of {flags.assistant!r} is finished yet"
+            raise SettingsError(f"{problem}, so there is nothing to add to: begin it first.")
+        timeline = read_timeline(head.value)
+        key = await add_entry(view.store, (*place, "archive"), flags.text, flags.tag or (), timeline=timeline)
+        say(f"Added: {shown_key(key)}", _WIDTH)
+        return True
+    kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
+    names = {"text": flags.text, "subject": flags.subject, "attribute": flags.attribute, "claimed_by": flags.speaker}
+    before = {one.key for one in await view.list(holding=True)}
+    new = await view.add({"kind": kind} | {field: name or "" for field, name in names.items()})
     ended = before - {one.key for one in await view.list(holding=True)}
     if new.key in before:
         say(f"That is known already: {shown_key(new.key)}.", _WIDTH)
@@ -244,11 +229,13 @@ def _show(items: Iterable[AnyItem], scores: Mapping[str, float | None] | None = 
         say("Nothing is remembered there.", _WIDTH)
     for item in items:
         value, score = item.value, (scores or {}).get(item.key)
-        distance = f" (distance {1 - score:.2f})" if score is not None else ""
+        notes = [] if score is None else [f"distance {1 - score:.2f}"]
+        notes += [one for one in (getattr(item, "status", "holds"),) if scores and one != "holds"]
+        found = f" ({', '.join(notes)})" if notes else ""
         who = value.get("speaker") or value.get("subject") or value.get("kind") or ""
         who, text = one_line(str(who), 40), plain(str(value.get("text", "")))
         if is_secret_record(value):
             who, text = "secret", HIDDEN
         age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)
-        say(f"{prefix}{shown_key(item.key)} {age}, {who}{distance}: {text}", _WIDTH)
+        say(f"{prefix}{shown_key(item.key)} {age}, {who}{found}: {text}", _WIDTH)
     return True

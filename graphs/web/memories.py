@@ -89,10 +89,7 @@ async def known(request: Request, campaign: OpenCampaign, form: FormData) -> Res
         if form.get("delete"):
             await note(request, "forget")
         async with campaign.change(is_same_line=True):
-            if form.get("delete"):
-                await memories.delete(key)
-            else:
-                await memories.correct(key, text)
+            await (memories.delete(key) if form.get("delete") else memories.correct(key, text))
     facts = [one for one in await memories.list(kind="fact") if one.status != "elsewhere" and one.kind != "secret"]
     return html(request, "known.html", {"memories": sorted(facts, key=lambda memory: memory.status != "holds")})
 
@@ -107,10 +104,7 @@ ROUTES = [
 
 
 async def recalled_memories(request: Request, campaign: OpenCampaign, question: str) -> list[JSON] | None:
-    """Return what was recalled for a message, as far as who asks may see it; None if it is not known.
-
-    Each has its reason, and the branch and line on which it was said.
-    """
+    """Return what was recalled for a message and who asks may see, with reason, branch and line; None: not known."""
     memories, game = campaign.memories, campaign.game
     if memories is None:
         return None
@@ -149,10 +143,7 @@ def _because(memory: JSON, asked: dict[str, str]) -> str:
 
 
 def _spaces(request: Request, game: Game) -> list[tuple[str, ...]]:
-    """Return where the memories are that who asks may see; no endpoint shows one that is elsewhere.
-
-    What is known of the owner across campaigns is for themselves alone.
-    """
+    """Return where memories are that who asks may see: what is known of the owner in all, for themselves alone."""
     user = game.context.user
     spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in (*_KINDS, "lore")]
     return [*spaces, player_namespace(user, "facts")] if state_of(request).is_owner(request) else spaces
@@ -186,6 +177,5 @@ async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JS
     store = await game.store()
     for space in spaces:
         if (item := await store.aget(space, key, refresh_ttl=False)) is not None:
-            shown = shown_memories([{**item.value, "key": key}])
-            return shown[0] if shown else None
+            return next(iter(shown_memories([{**item.value, "key": key}])), None)
     return None
