@@ -227,7 +227,8 @@ def test_a_campaign_is_renamed_on_the_page(any_home):
         moved = ann.post("rename", name="reef")
         assert (moved.status_code, moved.headers["hx-redirect"]) == (204, "/c/reef/")
         assert "Mira" in ann.web.get("/c/reef/").text
-        assert "A new campaign begins." in ann.get().text
+        old = ann.get()
+        assert (old.status_code, "This campaign is called “reef” now." in old.text) == (410, True)
         ann.path = "/c/reef/"
         ann.say("I look at the boats.")
         assert "look at the boats" in ann.get().text

@@ -234,7 +234,11 @@ def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobo
     assert bob.web.get("/u/ann/c/copy/").status_code == 404
     assert ann.post("rename", name="reef").status_code == 204
     assert bob.web.get("/u/ann/c/reef/").status_code == 200
-    assert bob.get("").status_code == 404
+    led = bob.get("")
+    assert (led.status_code, led.headers["questbook-moved-to"]) == (410, "/u/ann/c/reef")
+    with Visitor(str(ann.web.base_url), "/u/ann/c/reef/", "ann") as reef:
+        assert reef.post("share", guests="").status_code == 200
+    assert bob.get("").status_code == 404, "who is no guest of it learns no name"
 
 
 def test_who_forgets_learns_and_changes_nothing_of_what_others_keep(server, ann, monkeypatch):

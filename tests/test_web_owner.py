@@ -7,7 +7,7 @@ import re
 
 import pytest
 from held import hold_campaign
-from web_server import MIRA, Visitor, page_server
+from web_server import MIRA, Visitor, half_answers, page_server
 
 from questbook.graphs.local.databases import open_store
 from questbook.graphs.local.home import CampaignBusyError
@@ -210,7 +210,40 @@ def test_a_campaign_is_renamed_exported_and_comes_back_under_other_names(ann, na
     moved = ann.post("rename", name="z" * 70)
     assert (moved.status_code, moved.headers["hx-redirect"]) == (204, f"/c/{'z' * 60}/")
     assert "Mira" in ann.web.get(moved.headers["hx-redirect"]).text
-    assert "A new campaign begins." in ann.get().text
+    assert "A new campaign begins." in ann.web.get("/new", params={"name": name}).text
+
+
+def test_a_page_that_was_open_when_its_campaign_was_renamed_is_led_on_and_begins_no_other(server, ann, name):
+    assert ann.post("rename", name=f"{name} <b>").status_code == 204
+    there = f"/c/{name.replace(' ', '%20')}%20%3Cb%3E"
+    for method, path in (("GET", ""), ("GET", "story"), ("POST", "say"), ("GET", "settings"), ("GET", "events")):
+        asked = ann.web.request(method, ann.path + path)
+        assert (asked.status_code, asked.headers.get("questbook-moved-to")) == (410, there)
+        said = f'This campaign is called “{name} &lt;b&gt;” now. <a href="{there}/">Go on there</a>.'
+        assert said in asked.text
+    assert ann.post("settings", buffer_tokens="900").status_code == 410
+    assert f"<b>{name}</b>" not in ann.web.get("/").text, "none has begun"
+    with Visitor(server.url, f"{there}/") as moved:
+        assert moved.post("rename", name=name).status_code == 204
+        assert "Mira" in ann.get().text, "the name is its own again"
+        assert moved.get().headers["questbook-moved-to"] == there.removesuffix("%20%3Cb%3E")
+
+
+def test_a_page_whose_campaign_is_not_there_says_so_and_begins_no_other(visitor, name):
+    open_before = {"x-questbook-begun": "1"}
+    for change, form in (("say", {"text": "I wait."}), ("settings", {"buffer_tokens": "900"}), ("wish", {"text": "x"})):
+        gone = visitor.web.post(visitor.path + change, data=form, headers=open_before)
+        assert (gone.status_code, "questbook-moved-to" in gone.headers) == (410, False)
+        assert "is not here any more: it was renamed or removed. Nothing was changed." in gone.text
+    assert 'value="900"' not in visitor.get("settings").text
+    assert "A new campaign begins." in visitor.get().text
+    assert name not in visitor.web.get("/").text
+    with half_answers():
+        visitor.post("say", text=MIRA)
+        visitor.post("stop")
+    assert visitor.post("undo", message="1").status_code == 204
+    taken_back = visitor.web.get(f"{visitor.path}story", headers=open_before)
+    assert (taken_back.status_code, "A new campaign begins." in taken_back.text) == (200, True)
 
 
 def test_an_export_that_fails_leaves_no_file(ann, monkeypatch, tmp_path):

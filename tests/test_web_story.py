@@ -130,6 +130,21 @@ async def test_ways_of_telling_the_same_words_are_told_apart_by_their_replies():
         assert row.title == "turn 1 of main: " + (words if len(words) == 48 else "I go home.…")
 
 
+async def test_ways_whose_words_are_alike_are_numbered_in_the_order_of_playing():
+    hello, road = played("a", 1, "Hello.", "Hello."), played("e", 1, "Hello.", "Hello.")
+    ways = [played(branch, 2, "I wait.", f"You wait, and {'the sea ' * 20}{branch}", "a") for branch in "abc"]
+    for current in ("b", 2), ("c", 2):  # numbers stay when one goes elsewhere
+        shown = await rows([hello, *ways, road], current)
+        labels = {row.title.partition(", and")[0] for row in shown}
+        others = [number for number, way in enumerate(ways, 1) if way.key != current]
+        assert labels == {
+            *(f"turn 2: way {number}: You wait" for number in others),
+            "turn 2 of main: Hello.",
+            "turn 1 of main: Hello.",
+        }
+        assert len({(row.first, row.last, row.name, row.says[:70]) for row in shown}) == len(shown) == 4
+
+
 async def test_200_ways_of_playing_a_turn_are_offered_at_most():
     store, context = InMemoryStore(), CompanionContext(user="ann", campaign="isle")
     for number in range(201):
@@ -197,7 +212,8 @@ async def test_a_turn_whose_words_were_said_once_is_told_by_them_as_they_were_wr
     shown = await rows([played("a", 1, "Hello.", "Hi."), played("a", 2, "I stay.", "So.", "a"), fork], ("a", 2))
     assert shown[1].says == "*I leave.*"
     twice = [played(branch, 1, "Hello.", "Hi.") for branch in ("a", "b")]
-    assert [row.says for row in await rows(twice, ("a", 1))] == ["Hello."] * 2, "beginnings are told by their words"
+    said = [row.says for row in await rows(twice, ("a", 1))]
+    assert said == ["way 1: Hello.", "way 2: Hello."], "beginnings are told by their words"
 
 
 @pytest.mark.parametrize(

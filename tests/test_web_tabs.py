@@ -1,6 +1,7 @@
 """Many tabs of one browser: it opens six connections to a server, and no tab may wait for another's event stream."""
 
 import pytest
+from program import start
 from web_server import MIRA, say, settle
 
 pytest_plugins = ["web_browser"]
@@ -84,6 +85,46 @@ def test_without_shared_workers_a_page_has_a_stream_of_its_own(site, open_tab, b
     see([tab, other], "I look around.", 2)
     assert len(site.streams) == 2
     context.close()
+
+
+def test_tabs_follow_their_campaign_to_its_new_name_with_what_was_written_and_begin_no_other(site, open_tab):
+    tabs = [open_tab("isle") for _ in range(2)]
+    say(tabs[0], MIRA)
+    see(tabs, "Mira", 1)
+    tabs[0].fill("#text", "I look for my sister.")
+    settings = open_tab("isle")
+    settings.goto(f"{site.url}/c/isle/settings")
+    settings.fill("#rename", "reef")
+    settings.press("#rename", "Enter")
+    settings.wait_for_url("**/c/reef/")
+    tabs[1].fill("#text", "I dive.")
+    tabs[1].press("#text", "Enter")  # at once, before its stream says so
+    for tab, words in zip(tabs, ("I look for my sister.", "I dive."), strict=True):
+        tab.wait_for_url("**/c/reef/")
+        settle(tab)
+        assert tab.input_value("#text") == words
+        assert tab.locator(".turn").count() == 1
+    say(tabs[0], "I look around.")
+    see([*tabs, settings], "I look around.", 2)
+    tabs[0].goto(site.url)
+    assert tabs[0].locator(".campaigns b").all_inner_texts() == ["reef", "Talk to a companion"]
+
+
+def test_a_tab_whose_campaign_was_removed_says_so_keeps_its_words_and_begins_no_other(site, open_tab):
+    tab = open_tab("isle")
+    say(tab, MIRA)
+    tab.fill("#text", "I dive.")
+    site.stop()
+    answer = start(site.home.path, "forget", "--user", "ann", "--campaign", "isle", "--yes")
+    assert answer.returncode == 0, answer.stderr
+    site.start()
+    tab.locator("#problem", has_text="not here any more").wait_for()
+    tab.press("#text", "Enter")
+    settle(tab)
+    assert tab.input_value("#text") == "I dive."
+    assert tab.locator(".turn").count() == 1
+    tab.goto(site.url)
+    assert tab.locator(".campaigns b").all_inner_texts() == ["Talk to a companion"]
 
 
 def test_all_tabs_go_on_when_the_server_was_away(site, open_tab):

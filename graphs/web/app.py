@@ -81,9 +81,8 @@ def create_app(
     refusals: dict[Any, Any] = dict.fromkeys((QuestbookError, StoreError, NotebookError), _refuse)
     handlers = refusals | {Exception: _fail, HTTPException: _miss}
     told = Middleware(ExceptionMiddleware, handlers=refusals)  # what the guard meets, such as sessions that are away
-    checks = [told, guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
-    if not root:  # the other server has its own
-        checks.insert(0, Middleware(Endpoints, problem=state.problem))
+    probes = [] if root else [Middleware(Endpoints, problem=state.problem)]  # the other server has its own
+    checks = [*probes, told, guard, Middleware(state.pool.drain.refuse_changes), Middleware(state.pool.keep_open)]
     app = Starlette(routes=routes, middleware=checks, exception_handlers=handlers, lifespan=_lifespan)
     app.state.page = state
     return app

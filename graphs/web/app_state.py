@@ -17,13 +17,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.interface.text import clean, plain
 from questbook.graphs.local.home import Home
 from questbook.graphs.monitoring.logs import about
 from questbook.graphs.web.audit import AuditLog, Event
-from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, guests_of
+from questbook.graphs.web.campaign_pool import COMPANION, GAME, CampaignPool, Key, guests_of
 from questbook.graphs.web.guard import CSRF
 from questbook.graphs.web.limits import Quotas
 from questbook.graphs.web.markdown import to_html
@@ -34,6 +33,7 @@ from questbook.memory.timeline.namespaces import escape_label, read_label
 _TEMPLATES = Path(__file__).parent / "templates"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~/\\\ud800-\udfff]")
 _SHORTENED = ("", ".", "..")
+BEGUN, MOVED = "x-questbook-begun", "questbook-moved-to"  # headers: a page's campaign had begun; it is elsewhere now
 Act = Callable[[Request, OpenCampaign, FormData], Awaitable[Response | None]]
 
 
@@ -72,14 +72,14 @@ class AppState:
         """Return whose campaigns a request is about, unless it names another's."""
         return str(request.scope[PERSON]) if self.log_in else self.context.user
 
-    async def admits(self, request: Request) -> bool:
+    async def admits(self, request: Request, new_name: str = "") -> bool:
         """Whether who asks may see, now, the campaign that a request names: a share may have ended since it began."""
         machine, owner, name = self.named(request)
         if STILL_IN in request.scope and not await request.scope[STILL_IN]():
             return False
         if owner == (person := self.person(request)):
             return True
-        return machine == GAME and person in await guests_of(self.home, owner, name)
+        return machine == GAME and person in await guests_of(self.home, owner, new_name or name)
 
     def is_owner(self, request: Request) -> bool:
         """Whether the campaign is that of who asks, and not one that is shared with them."""
@@ -96,11 +96,6 @@ class AppState:
         of = f"/u/{label_of(owner)}" if self.log_in else ""
         return f"{self.root}{of}/{'c' if machine == GAME else 'a'}/{label_of(name)}"
 
-    def url_of(self, campaign: OpenCampaign) -> str:
-        """Return the path of an open campaign's page."""
-        context = campaign.game.context
-        return self.url(assistant_name(context.campaign), campaign.game.machine, context.user)
-
 
 def state_of(request: Request) -> AppState:
     """Return what the endpoints share."""
@@ -111,19 +106,33 @@ def state_of(request: Request) -> AppState:
 async def campaign_of(request: Request, *, own: bool = False) -> OpenCampaign:
     """Return the campaign, or companion, that a request names; it stays open while the request lasts.
 
-    An HTTPException refuses another person's; with `own`, also those with whom the owner shares it.
+    An HTTPException refuses another person's; with `own`, also those with whom the owner shares it. It tells a page
+    that was open when its campaign was renamed or removed, which begins no other under the old name.
     """
     state = state_of(request)
-    machine, owner, name = state.named(request)
+    machine, owner, name = key = state.named(request)
     if not await state.admits(request):
+        if (new := state.pool.renamed.get(key)) and await state.admits(request, new):
+            raise _gone(state, key)
         await note(request, "refused")
         raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
     if own and owner != state.person(request):
         await note(request, "refused")
         raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
     campaign = await state.pool.get(request.scope, name, machine, owner)
+    if campaign.is_new and (key in state.pool.renamed or BEGUN in request.headers) and not await campaign.has_begun():
+        raise _gone(state, key)
     about(user=owner, campaign=campaign.game.context.campaign, thread_id=campaign.game.thread_id)
     return campaign
+
+
+def _gone(state: AppState, key: Key) -> HTTPException:
+    kind = "campaign" if key[0] == GAME else "companion"
+    if new := state.pool.renamed.get(key):
+        path, text = state.url(new, *key[:2]), Markup('This {} is called “{}” now. <a href="{}/">Go on there</a>.')
+        return HTTPException(410, text.format(kind, clean(new), path), {MOVED: path})
+    problem = f"This {kind} is not here any more: it was renamed or removed. Nothing was changed"
+    return HTTPException(410, f"{problem}. Copy what you wrote, and go on in one of “Your campaigns”.")
 
 
 def shows(path: str, show: Callable[[Request, OpenCampaign], Awaitable[Response]], *, own: bool = False) -> Route:

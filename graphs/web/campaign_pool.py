@@ -66,12 +66,11 @@ async def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
 
 async def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
     """Return owner and name of each campaign that others share with a person."""
-    records = (await home.records(None, _KEY, _KEY)).items()
-    guests = [(path, record.get("guests")) for path, record in records if len(path) == len(_place("", ""))]
-    paths = [path for path, named in guests if isinstance(named, list) and person in named]
-    shared = [(read_label(path[0]), read_label(path[1])) for path in paths]
+    guests = {path: record.get("guests") for path, record in (await home.records(None, _KEY, _KEY)).items()}
+    paths = [path for path, named in guests.items() if isinstance(named, list) and person in named]
+    shared = {path: (read_label(path[0]), read_label(path[1])) for path in paths if len(path) == len(_place("", ""))}
     # What others wrote over an API may stand where no campaign has its record.
-    return [names for names, path in zip(shared, paths, strict=True) if _place(*names) == path]
+    return [names for path, names in shared.items() if _place(*names) == path]
 
 
 async def change_record(campaign: OpenCampaign, change: JSON) -> None:
@@ -93,6 +92,7 @@ _log = logging.getLogger(__name__)
 _MOST_OPEN = 200  # each takes about 0.3 MB, and no descriptor of its own on files
 _PATIENCE_SECONDS = 30.0  # that a request waits to open one: what a browser has given up must not be played later
 _IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
+_MOST_RENAMED = 1000
 _IN_USE = "questbook_campaigns"  # key of the scope: the campaigns that a request uses
 
 
@@ -106,6 +106,7 @@ class CampaignPool:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()  # of those that open or close
         self._places, self._taken = asyncio.Lock(), dict[Key, str]()  # taken: by what is being opened, and for whom
         self._sweeper: asyncio.Task[None] | None = None
+        self.renamed: dict[Key, str] = {}  # new names of those that were renamed last, of which pages may be open
         self.drain = Drain(lambda: bool(self._locks) or any(one.is_working for one in self._campaigns.values()))
 
     def __len__(self) -> int:
@@ -170,6 +171,11 @@ class CampaignPool:
                 del self._campaigns[campaign.key]
             await campaign.close()
 
+    def note_name(self, key: Key, name: str) -> None:
+        """Note the new name of a campaign; no names lead in a circle."""
+        others = [(old, new) for old, new in self.renamed.items() if old != (*key[:2], name)]
+        self.renamed = dict([*others[-_MOST_RENAMED:], (key, name)])
+
     async def end_streams(self) -> None:
         """End the streams of all who watch, so that the server can end."""
         for campaign in [*self._campaigns.values(), *self._previews]:
@@ -187,16 +193,13 @@ class CampaignPool:
 
     @asynccontextmanager
     async def _turn_to_open(self, key: Key) -> AsyncIterator[None]:
-        lock = self._lock(key)
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                await lock.acquire()
-        except TimeoutError as error:
-            raise BusyError("This campaign is still being opened. Try again in a moment.") from error
-        try:
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await stack.enter_async_context(self._lock(key))
+            except TimeoutError as error:
+                raise BusyError("This campaign is still being opened. Try again in a moment.") from error
             yield
-        finally:
-            lock.release()
 
     @asynccontextmanager
     async def _place_for(self, key: Key, person: str) -> AsyncIterator[None]:

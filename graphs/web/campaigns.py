@@ -50,13 +50,12 @@ async def show_all(request: Request) -> Response:
     async with home.open_checkpointer() as checkpointer:
         campaigns = await list_campaigns(checkpointer, user, _MOST)
         lasts = [saved async for saved in last_of_threads(checkpointer, user) if saved.on_own_thread]
-        companions = [saved for saved in lasts if saved.machine == COMPANION]
     away = await campaign_pool.put_away(home, user)
     shared = await campaign_pool.shared_with(home, user) if state.log_in else []
     values = {
         "campaigns": [saved for saved in campaigns if saved.campaign not in away],
         "away": [saved for saved in campaigns if saved.campaign in away],
-        "companions": [(assistant_name(saved.campaign), saved) for saved in companions],
+        "companions": [(assistant_name(saved.campaign), saved) for saved in lasts if saved.machine == COMPANION],
         "shared": [(owner, name, state.url(name, GAME, owner)) for owner, name in shared],
         "url": lambda name, machine=GAME: state.url(name, machine, user),
         "more": len(campaigns) == _MOST,
@@ -72,6 +71,7 @@ async def new(request: Request) -> Response:
     state, usual = state_of(request), "companion" if machine == COMPANION else "default"
     if not (name := short_name(request.query_params.get("name", usual))):
         raise InputError("A new campaign needs a name. Go back, and write one.")
+    state.pool.renamed.pop((machine, state.person(request), name), None)  # this name is meant, and no new one of it
     return RedirectResponse(state.url(name, machine, state.person(request)) + "/", 303)
 
 
@@ -91,7 +91,7 @@ async def bring(request: Request) -> Response:
             async with campaign.change():
                 await import_campaign(campaign.game, path, most_memory=_MOST_MEMORY)
                 await _take_settings(state, campaign.game)
-    return redirect(state.url_of(campaign) + "/")
+    return redirect(state.url(name, contents.machine, state.person(request)) + "/")
 
 
 async def show(request: Request, campaign: OpenCampaign) -> Response:
@@ -109,11 +109,12 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
             rule = f"got {getattr(changed, field)}, and on this server no campaign has more than {most}"
             raise SettingsError(f"Setting {field}: {rule}. Nothing was changed.")
     except SettingsError as error:  # it begins with the name of the setting
-        wrong = re.match(r"Setting ([\w.]+)", str(error))
-        places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
-        place = next((place for place in places if wrong and place == wrong[1]), "")
-        answer = html(request, "problem.html", {"text": str(error)}, 409)
-        answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
+        answer, wrong = (
+            html(request, "problem.html", {"text": str(error)}, 409),
+            re.match(r"Setting ([\w.]+)", str(error)),
+        )
+        if wrong and wrong[1] in ("weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)):
+            answer.headers["hx-retarget"] = f"#p-{wrong[1].replace('.', '-')}"
         return answer
     async with campaign.change(is_same_line=True):
         await campaign_pool.change_record(campaign, {"settings": settings})
@@ -159,9 +160,10 @@ async def rename(request: Request, campaign: OpenCampaign, form: FormData) -> Re
                 await import_campaign(other.game, path)  # refuses a name that is taken
                 await _take_settings(state, other.game)
         await campaign_pool.change_record(other, {"guests": await campaign_pool.guests_of(state.home, user, old)})
+        state.pool.note_name(campaign.key, name)
         await (await forgetting_of(game)).forget_campaign()
     await state.pool.leave(campaign)
-    return redirect(state.url_of(other) + "/")
+    return redirect(state.url(name, game.machine, user) + "/")
 
 
 async def export(request: Request, campaign: OpenCampaign) -> Response:
@@ -265,8 +267,7 @@ async def _take_settings(state: AppState, game: Game) -> None:
     """Play a campaign that was brought here with its own settings from now on."""
     base, name = state.context.model_copy(update={"user": game.context.user}), game.context.campaign
     settings = await campaign_pool.settings_of(state.home, game.context.user, name)
-    caps = state.quotas is not None
-    game.context = campaign_pool.context_of(base, game.machine, assistant_name(name), settings, caps=caps)
+    game.context = campaign_pool.context_of(base, game.machine, assistant_name(name), settings, caps=bool(state.quotas))
 
 
 async def _values(request: Request, campaign: OpenCampaign) -> JSON:
@@ -274,14 +275,12 @@ async def _values(request: Request, campaign: OpenCampaign) -> JSON:
     user, name = context.user, context.campaign
     own = await campaign_pool.settings_of(state.home, user, name)
     is_game, fields = game.machine == GAME, type(context).model_fields
+    asked = [field for field in SETTINGS if field in fields]
     return {
         "campaign": assistant_name(name),
         "is_game": is_game,
         "has_begun": await game.saved_game() is not None,
-        "settings": [
-            (settings_part(field, fields[field]), own.get(field, ""), getattr(context, field))
-            for field in SETTINGS if field in fields
-        ],
+        "settings": [(settings_part(each, fields[each]), own.get(each, ""), getattr(context, each)) for each in asked],
         "is_away": name in await campaign_pool.put_away(state.home, user),
         "can_share": state.log_in and is_game,
         "guests": ", ".join(await campaign_pool.guests_of(state.home, user, name)),

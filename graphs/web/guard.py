@@ -127,8 +127,7 @@ class PageGuard:
         except HTTPException as error:
             if began:
                 raise
-            answer = PlainTextResponse(error.detail, error.status_code, error.headers)
-            await answer(scope, receive, send_with_headers)
+            await PlainTextResponse(error.detail, error.status_code, error.headers)(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request, body: LimitedBody, *, is_static: bool) -> Response | None:
         changes, scope = request.method not in ("GET", "HEAD"), request.scope
@@ -193,10 +192,10 @@ def _foreign(request: Request, *, changes: bool) -> str:
     headers = request.headers
     if site := headers.get("sec-fetch-site"):
         is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-        is_ours = site in ("same-origin", "none") or (is_link and not changes)
+        is_own = site in ("same-origin", "none") or (is_link and not changes)
     else:
         origin = headers.get("origin")
-        is_ours = not changes or origin is None or origin.partition("://")[2] == headers.get("host")
-    if is_ours:
-        return ""
-    return "This was asked for by a page of another site." + (" Nothing was changed." if changes else "")
+        is_own = not changes or origin is None or origin.partition("://")[2] == headers.get("host")
+    return (
+        "" if is_own else f"This was asked for by a page of another site.{' Nothing was changed.' if changes else ''}"
+    )

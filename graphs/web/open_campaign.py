@@ -8,7 +8,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from questbook.graphs.errors import QuestbookError
@@ -278,11 +278,10 @@ class OpenCampaign:
 
     async def _is_kept(self, live: LiveTurn) -> bool:
         """Whether the checkpoint holds a message of which no event has come yet: two are written before the first."""
-        try:
+        with suppress(QuestbookError):
             saved = await self.game.saved_game()
-        except QuestbookError:
-            return False
-        return saved is not None and saved.unanswered == live.player
+            return saved is not None and saved.unanswered == live.player
+        return False
 
     async def _show(self, event: Event, live: LiveTurn) -> None:
         self._keep(event)

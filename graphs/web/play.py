@@ -41,8 +41,7 @@ async def events(request: Request, campaign: OpenCampaign) -> Response:
     if state.quotas:
         state.quotas.check_open("pages", sum(stream.person == request.scope[PERSON] for stream in state.streams))
     if len(state.streams) >= _MOST_STREAMS:
-        holder = who_gives_way((stream.person for stream in state.streams), request.scope[PERSON])
-        if holder is None:
+        if (holder := who_gives_way((stream.person for stream in state.streams), request.scope[PERSON])) is None:
             problem = f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some."
             return PlainTextResponse(problem, 503)
         next(stream for stream in state.streams if stream.person == holder).end()
@@ -139,10 +138,7 @@ async def name_line(_: Request, campaign: OpenCampaign, form: FormData) -> None:
         await (await campaign.game.history()).name_line(str(form.get("name", "")))
 
 
-_CHANGES = {
-    "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
-    "line": name_line, "wish": wish,
-}  # fmt: skip
+_CHANGES = {act.__name__: act for act in (say, stop, retry, edit, rewrite, undo, go, wish)} | {"line": name_line}
 ROUTES = [*(acts(f"/{name}", act) for name, act in _CHANGES.items()), shows("/events", events)]
 
 

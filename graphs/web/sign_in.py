@@ -68,8 +68,7 @@ class SignIn:
                 return PlainTextResponse(str(error), error.status, _BEARER)
             return None
         is_page = REFRESH in request.headers or request.url.path.endswith("/events")  # and nobody does anything
-        key = await self._session_of(request, uses=not is_page)
-        if not key:
+        if not (key := await self._session_of(request, uses=not is_page)):
             return _ask_for_sign_in(401)
         request.scope[SESSION] = key
         asked = time.monotonic()
@@ -104,9 +103,8 @@ class SignIn:
     async def end(self, request: Request) -> Response:
         """End the session; with `everywhere` in the form, all sessions of the person."""
         person, everywhere = str(request.scope[PERSON]), "everywhere" in await request.form()
-        await self._audit.write(
-            "sign-out", person, address_of(request), **({"everywhere": "yes"} if everywhere else {})
-        )
+        more = {"everywhere": "yes"} if everywhere else {}
+        await self._audit.write("sign-out", person, address_of(request), **more)
         await self._sessions.end(str(request.scope.get(SESSION, "")), person if everywhere else "")
         answer = RedirectResponse("/", 303, {"clear-site-data": '"storage"'})  # drafts are there
         answer.delete_cookie(**_cookie(request))

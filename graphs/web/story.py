@@ -1,7 +1,8 @@
 """The story as the page shows it: its turns, the last ones from the checkpoint, older ones from memory; its tree."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from langchain_core.messages import AIMessage
@@ -135,6 +136,7 @@ class Row(NamedTuple):
     first: int  # its first turn
     last: int
     says: str  # the player's first words on it; how they were answered, if they were also played another way
+    way: int  # of all turns with the number of its last one, which it was in the order of playing, from 1
     here: int  # the turn on it where the campaign is; 0: elsewhere
     on_the_way: bool  # whether it leads to where the campaign is
     dead: bool  # whether the character's hit points were 0 at its end
@@ -155,7 +157,8 @@ async def rows_of(game: Game) -> list[Row]:
     current, turns = await history.current_turn(), await history.turns()
     if (told := _told(saved)) and told.key not in {turn.key for turn in turns}:
         current, turns = told.key, [*turns, told]
-    rows: list[Row] = []
+    rows, numbers = list[Row](), defaultdict[int, Iterator[int]](lambda: count(1))
+    ways = {turn.key: next(numbers[turn.turn]) for turn in sorted(turns, key=lambda turn: turn.age)}
     played = Counter(_choice(turn) for turn in turns)
     waiting = [(root, 0, -1, "") for root in reversed(stretches(turns, current))]
     while waiting:
@@ -165,13 +168,14 @@ async def rows_of(game: Game) -> list[Row]:
         points = [turn.hp for turn in stretch.turns if turn.hp is not None]
         rows.append(Row(
             f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), list(stretch.lines) != [line],
-            depth, first.turn, last.turn, plain(first.reply) if is_retold else first.player,
+            depth, first.turn, last.turn, plain(first.reply) if is_retold else first.player, ways[last.key],
             next((turn.turn for turn in stretch.turns if turn.key == current), 0), not rows, points[-1:] == [0], parent,
         ))  # fmt: skip
         for fork in reversed(stretch.forks):
             after = [line for line, begun in stretch.lines.items() if begun < fork.turns[0].turn]
             waiting.append((fork, depth + 1, len(rows) - 1, after[-1]))  # the line of the turn that it comes after
-    return rows
+    titles = Counter(row.title for row in rows)
+    return [row if titles[row.title] == 1 else row._replace(says=f"way {row.way}: {row.says}") for row in rows]
 
 
 def _told(saved: SavedGame) -> PlayedTurn | None:

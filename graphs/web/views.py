@@ -120,6 +120,7 @@ async def _page_values(campaign: OpenCampaign) -> JSON:
     return {
         "campaign": assistant_name(game.context.campaign),
         "is_game": is_game,
+        "is_begun": saved is not None,
         "costs": await costs_of(game.home, game.context.user, game.context.campaign),
         "core": CoreNotebook.load(values.get("core")) if saved and not is_game else None,
         "number": number,
@@ -196,9 +197,8 @@ class Chapter(NamedTuple):
 
 async def chronicle(request: Request, campaign: OpenCampaign) -> Response:
     """Show the chronicle."""
-    game = campaign.game
-    values = await _chronicle_values(game) | {"rows": await rows_of(game)}
-    return html(request, "chronicle.html", values | {"campaign": game.context.campaign})
+    values = await _chronicle_values(campaign.game) | {"rows": await rows_of(campaign.game)}
+    return html(request, "chronicle.html", values | {"campaign": campaign.game.context.campaign})
 
 
 async def chronicle_file(request: Request, campaign: OpenCampaign) -> Response:
@@ -253,13 +253,9 @@ def _reply(text: str) -> str:
 
 
 ROUTES = [
+    *(shows(f"/{show.__name__}", show) for show in (story, earlier, compare, fidelity, chronicle)),
     shows("/", show_campaign),
-    shows("/story", story),
-    shows("/earlier", earlier),
     shows("/panel/{panel}", panel),
-    shows("/compare", compare),
-    Route("/behind", behind),
-    shows("/fidelity", fidelity),
-    shows("/chronicle", chronicle),
     shows("/chronicle.md", chronicle_file),
+    Route("/behind", behind),
 ]

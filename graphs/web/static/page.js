@@ -9,10 +9,12 @@
     ? field.selectedIndex !== Math.max([...field.options].findIndex((option) => option.defaultSelected), 0)
     : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
   const BY_ITSELF = { "x-questbook-refresh": "1" }; // what a page asks for because others play is nothing that its person does
+  // That its campaign has begun: if it was renamed or removed elsewhere, this page begins no other in its place.
+  const begun = () => (document.querySelector("body[data-begun], #story[data-begun]") ? { "x-questbook-begun": "1" } : {});
   const sent = new WeakMap(); // what was last sent of a field
   const passed = new WeakSet(); // drafts that a refresh has passed over since they were sent
   document.addEventListener("htmx:config:request", ({ target: form, detail: { ctx } }) => {
-    ctx.request.headers["x-questbook-token"] = body.dataset.token;
+    Object.assign(ctx.request.headers, begun(), { "x-questbook-token": body.dataset.token });
     if (ctx.request.method === "GET" && !ctx.sourceEvent?.isTrusted) Object.assign(ctx.request.headers, BY_ITSELF);
     for (const alert of [...form.querySelectorAll("[role=alert]"), ctx.target].filter((each) => each?.role === "alert")) {
       alert.replaceChildren();
@@ -79,13 +81,14 @@
     let answer, turn, tries = 0;
     do { // a turn that begins meanwhile is not in the answer
       turn = one("live");
-      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF } }).catch(() => null);
+      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html", ...BY_ITSELF, ...begun() } }).catch(() => null);
       if ((!answer || answer.status === 429 || answer.status >= 500) && tries++ < 10) { // nothing else asks again
         await new Promise((done) => setTimeout(done, 1000 * tries));
         answer = null;
       }
     } while ((!answer && tries <= 10) || (target === "story" && one("live") !== turn));
     if (!answer) return;
+    if (answer.status === 410) return leave(answer);
     const made = await answer.text();
     while (pressed) await pressed; // or what is clicked would be another when the button is let go
     if (!answer.ok || !one(target)) return;
@@ -193,7 +196,11 @@
     work: ({ text }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = text; },
     memories: () => panels("memories"),
     notice: ({ text }) => news(text),
-    gone: () => location.reload(), // whose campaign it is shares it no more, or the sign-in has ended: the server says which
+    gone: async () => { // renamed, not shared any more, or the sign-in has ended: the server says which
+      const answer = await ask();
+      if (answer?.status === 410) leave(answer);
+      else location.reload();
+    },
     replied: async () => {
       one("problem").replaceChildren(); // that it was still coming
       body.classList.replace("replying", "noting");
@@ -247,9 +254,11 @@
     }
   };
 
+  const ask = () => fetch(`${place}/story`, { headers: { ...BY_ITSELF, ...begun() } }).catch(() => null);
   const listenAgain = async () => {
-    const answer = await fetch(`${place}/story`, { headers: BY_ITSELF }).catch(() => null);
-    if (answer?.status >= 400 && answer.status < 500) location.reload(); // the server says why
+    const answer = await ask();
+    if (answer?.status === 410) leave(answer);
+    else if (answer?.status >= 400 && answer.status < 500) location.reload(); // the server says why
     else if (stream.readyState === EventSource.CLOSED) listen();
   };
 
@@ -264,9 +273,25 @@
     field.closest("details")?.setAttribute("open", "");
     field.dispatchEvent(new Event("input", { bubbles: true }));
   });
+  // Where a campaign has another name now, this tab follows, with what is written in it; of one that is gone it says so.
+  let kept = place;
+  const leave = async (answer) => {
+    const to = answer.headers.get("questbook-moved-to");
+    if (to) {
+      kept = to;
+      sessionStorage.removeItem(`drafts of ${place}`);
+      location.replace(`${to}/`);
+      return;
+    }
+    const said = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".problem");
+    if (said.textContent !== one("problem").textContent) one("problem").replaceChildren(said);
+  };
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (ctx?.response?.headers?.has("questbook-moved-to")) leave(ctx.response);
+  });
   addEventListener("pagehide", () => {
     const fields = fieldsOf(document.querySelector("main")).filter((field) => field.id && !["hidden", "search"].includes(field.type) && isDraft(field));
-    sessionStorage.setItem(`drafts of ${place}`, JSON.stringify([...drafts, ...fields.map((field) => [field.id, field.value])]));
+    sessionStorage.setItem(`drafts of ${kept}`, JSON.stringify([...drafts, ...fields.map((field) => [field.id, field.value])]));
   });
 
   // What opens to be changed has the keyboard, and is not left under the message.
