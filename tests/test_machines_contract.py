@@ -282,6 +282,21 @@ async def test_another_user_is_refused_before_a_state_is_returned_or_a_message_s
     config = {"configurable": machine.config["configurable"] | {"user": "bob"}}
     context = {"model": "scripted", **machine.settings, "user": "bob"}
     run = partial(asyncio.to_thread, machine.app.invoke) if sync else machine.app.ainvoke
-    with pytest.raises(InputError, match=r"belongs to campaign .* of 'ann'"):
-        await run(given, config, context=context)
+    inner = {"configurable": config["configurable"] | {"checkpoint_ns": "inner"}}
+    bound = machine.app.with_config(config)
+    bound = partial(asyncio.to_thread, bound.invoke) if sync else bound.ainvoke
+    for refused in (partial(run, given, config), partial(run, given, inner), partial(bound, given)):
+        with pytest.raises(InputError, match=r"belongs to campaign .* of 'ann'"):
+            await refused(context=context)
     assert machine.checkpoint == before
+
+
+async def test_a_user_who_is_bound_to_the_graph_plays_on(make_ours):
+    machine = await make_ours()
+    context = {"model": "scripted", **machine.settings}
+    bound = machine.app.with_config(configurable={"user": context.pop("user")})
+    where = {"configurable": {"thread_id": machine.config["configurable"]["thread_id"]}}
+    for turn in range(2):
+        machine.queue(reply=[say("Good.")], notes=[say("no change")])
+        values = await bound.ainvoke({"messages": [HumanMessage(f"Turn {turn}.")]}, where, context=context)
+    assert values["messages"][-1].text == "Good."

@@ -139,6 +139,11 @@ READ = """
     I ask Bo: Who owns this fair? | ask | Who owns this fair | Bo
     I ask, "What can I do?" | help
     "I will help you," I say. | plant | I will help you
+    "Hello!" I say. | talk
+    "Hello," I say to Bo. | talk | | Bo
+    "Yes," I say. | feel | Yes
+    “Thank you,” I say. | feel | Thank
+    I say: "Tell me about the bell." | ask | bell
     “I will help you”, I say to Bo. | plant | I will help you | Bo
     I say to Bo: I will help you | plant | I will help you | Bo
     I say to Bo, "I will help you." | plant | I will help you | Bo

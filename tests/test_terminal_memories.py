@@ -589,6 +589,11 @@ def test_what_an_assistant_remembers_moves_to_one_without_a_turn_which_knows_it(
     for flags in ((*work, "--user", "bob"), ("--assistant", "home")):
         assert told("memories", "import", file, *flags) == "Imported: 6 memories\n", "not what was taken back"
         assert told("memories", "import", file, *flags) == "Imported: 0 memories\n", "twice is once"
+        kept = told("memories", "list", *flags)
+        key = next(line.split()[0] for line in kept.splitlines() if "lives in Oslo" in line)
+        told("memories", "delete", key, "--yes", *flags)
+        assert told("memories", "import", file, *flags) == "Imported: 1 memory\n", "what was removed here comes back"
+        assert told("memories", "list", *flags) == kept
         asked = run("chat", *flags, words="Where do I live?\nWhat do I like?\nI live in Bergen.\nWhere do I live?\n")[1]
         assert [line for line in asked.splitlines() if line.startswith("You live")] == [
             "You live in Oslo.", "You live in Bergen.",

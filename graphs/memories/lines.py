@@ -72,11 +72,14 @@ async def with_past(store: BaseStore, space: tuple[str, ...], lines: list[JSON])
     others = [line for line in lines if line["place"][0] != space[1]]
     timelines = {tuple(read_timeline(line["value"])) for line in own if line["place"][1] == HEADS} - {()}
     timeline = next(iter(timelines), ())
-    own = [line for line in own if line["place"][1] != HEADS and is_visible(timeline, line["value"])]
-    if head is not None and timelines and not own:
-        return others
+    records, scoped = [line for line in own if line["place"][1] != HEADS], any("scope" in line["value"] for line in own)
+    own = [line for line in records if is_visible(timeline, line["value"])]
+    if head is not None:  # what was removed here comes back
+        back = [line for line in records if is_visible(read_timeline(head.value), line["value"])]
+        if not records or (timelines and not own) or (not scoped and any("branch" in line["value"] for line in back)):
+            return [*others, *back]
     has_begun = head is not None or await store.asearch((*space, PASTS), limit=1, refresh_ttl=False)
-    if has_begun or len(timelines) != 1 or any("scope" in line["value"] for line in own):
+    if has_begun or len(timelines) != 1 or scoped:
         known = f"{name.removeprefix(f'{_COMPANION}:')!r:.80} is one conversation: it takes over what another remembers"
         raise InputError(f"{known}, before its first turn only. Nothing was imported: give a new name, or an agent's.")
     past: JSON = {"timeline": timeline, "archive_count": sum(line["place"][1] == "archive" for line in own)}

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, Self, cast
 from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
@@ -29,6 +29,7 @@ from questbook.graphs.turn.scope import settings_of
 from questbook.graphs.turn.state import TurnInput
 from questbook.memory.sync import run_sync
 from questbook.notebooks import DeclarationError
+from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
 DATABASE = "QUESTBOOK_DATABASE"
@@ -61,8 +62,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs and edits on a thread follow one another; who waits too long gets an InputError."""
 
     async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncGenerator[Any]:  # noqa: A002, D102
-        if saver := self._check_place(config):
-            self._refuse_others(await saver.aget_tuple(config), config, options.get("context"))
+        if place := self._check_place(config):
+            self._refuse_others(await place.saver.aget_tuple(place.config), place, options.get("context"))
         async with _Turn(self, config) as own:
             parts: Any = super().astream(input, own, **options)
             async with aclosing(parts):
@@ -70,8 +71,8 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:  # noqa: A002, D102
-        if saver := self._check_place(config):
-            self._refuse_others(saver.get_tuple(config), config, options.get("context"))
+        if place := self._check_place(config):
+            self._refuse_others(place.saver.get_tuple(place.config), place, options.get("context"))
         with _Turn(self, config) as own:
             yield from super().stream(input, own, **options)
 
@@ -83,13 +84,13 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with _Turn(self, config) as own:
             return await super().abulk_update_state(own, supersteps)
 
-    def _refuse_others(self, saved: CheckpointTuple | None, config: Any, context: Any) -> None:
+    def _refuse_others(self, saved: CheckpointTuple | None, place: "_Place", context: Any) -> None:
         """Refuse others before LangGraph returns the state, or drops for their message what waits for an answer."""
         if saved is not None:
-            state, given = SimpleNamespace(**saved.checkpoint["channel_values"]), config["configurable"]
-            settings_of(cast(Any, self.context_schema).of(context), state, str(given["thread_id"]), given)
+            state, settings = SimpleNamespace(**saved.checkpoint["channel_values"]), cast(Any, self.context_schema)
+            settings_of(settings.of(context), state, str(place.where["thread_id"]), place.where)
 
-    def _check_place(self, config: Any) -> Any:
+    def _check_place(self, config: Any) -> "_Place | None":
         """Refuse to run in a graph that keeps nothing of it; return what says whose the thread is, if that is asked."""
         outer, given = ((each or {}).get("configurable") or {} for each in (var_child_runnable_config.get(), config))
         where, saver = outer | given, self.checkpointer
@@ -102,24 +103,38 @@ class GuardedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             wrong = f"{self.builder.state_schema.MACHINE!r} is inside another graph, which keeps nothing of it."
             remedy = "Make it a node by as_node(…), which goes back with that graph, or compile(checkpointer=True) it;"
             raise DeclarationError(f"{wrong} {remedy} with checkpointer=False each call is a new conversation.")
-        return None if self in players else own_saver(self, config)
+        return None if self in players else _Place.of(self, config)
 
 
-def own_saver(graph: GuardedGraph, config: Any) -> Any:
-    """Return the saver of a run or an edit on a thread; None within another graph's run, and without one."""
-    where = (config or {}).get("configurable") or {}
-    saver: Any = where.get(CHECKPOINTER) or graph.checkpointer
-    is_own = where.get("thread_id") and not (where.get("checkpoint_ns") or READ in where)
-    return saver if is_own and isinstance(saver, BaseCheckpointSaver) else None
+class _Place(NamedTuple):
+    """A thread and where it is saved: the saver, and the `configurable` of a run or an edit, as LangGraph merges it."""
+
+    saver: Any
+    where: JSON
+
+    @classmethod
+    def of(cls, graph: GuardedGraph, config: Any) -> Self | None:
+        """Find it; None within another graph's run, and without a thread or a saver."""
+        configs = var_child_runnable_config.get(), getattr(graph, "config", None), config
+        outer, own, given = ((each or {}).get("configurable") or {} for each in configs)
+        where = ({} if READ in outer else outer) | own | given
+        saver: Any = where.get(CHECKPOINTER) or graph.checkpointer
+        is_own = where.get("thread_id") and READ not in where and isinstance(saver, BaseCheckpointSaver)
+        return cls(saver, where) if is_own else None
+
+    @property
+    def config(self) -> Any:
+        """The config to read the thread's newest checkpoint."""
+        return {"configurable": {**self.where, "checkpoint_ns": "", "checkpoint_id": None}}
 
 
 class _Turn:
     """Takes a thread for a run or an edit, and gives the config to run with; nothing within another graph's run."""
 
     def __init__(self, graph: GuardedGraph, config: Any) -> None:
-        self.config, self.saver, url = config, own_saver(graph, config), os.environ.get(DATABASE, "")
-        self.locks = locks_of(url) if url and self.saver else None
-        self.thread = str(config["configurable"]["thread_id"]) if self.locks else ""
+        self.config, place, url = config or {}, _Place.of(graph, config), os.environ.get(DATABASE, "")
+        self.locks = locks_of(url) if url and place and not place.where.get("checkpoint_ns") else None
+        self.thread, self.saver = (str(place.where["thread_id"]), place.saver) if place else ("", cast(Any, None))
         self.takes = None if graph in players and (url, self.thread) in held_here else self.locks
 
     async def __aenter__(self) -> Any:
@@ -139,7 +154,7 @@ class _Turn:
         check: Any = partial(self.locks.check, self.thread, self.locks.session)
         saver = object.__new__(type(self.saver))  # a twin that checks the lock whenever a checkpoint begins
         vars(saver).update(vars(self.saver), get_next_version=lambda *of: check() or self.saver.get_next_version(*of))
-        return {**self.config, "configurable": {**self.config["configurable"], CHECKPOINTER: saver}}
+        return {**self.config, "configurable": {**(self.config.get("configurable") or {}), CHECKPOINTER: saver}}
 
     async def __aexit__(self, *_: object) -> None:
         if self.takes:

@@ -32,22 +32,7 @@ from questbook.types import JSON
 MAGIC: Final = b"SQLite format 3\x00"  # how each SQLite database begins
 BLOCK: Final = 1 << 22  # bytes of a file that are read at a time
 BUSY_SECONDS: Final = 60.0  # how long to wait for another process before giving up
-_SQL = read_parts("questbook.memory.store", "database_file.toml")
-
-# Blocks as four bytes of length and the bytes; a length of 0 ends a file.
-_READER = """
-import sys
-for name in sys.stdin.buffer.read().split(bytes(1)):
-    try:
-        with open(name, "rb") as file:
-            while block := file.read(int(sys.argv[1])):
-                sys.stdout.buffer.write(len(block).to_bytes(4, "big") + block)
-    except FileNotFoundError:  # SQLite deletes its -wal and -shm when the last program closes them
-        pass
-    except OSError as error:
-        sys.exit(f"{error.filename.decode(errors='replace')}: {error.strerror}" if error.filename else str(error))
-    sys.stdout.buffer.write(bytes(4))
-"""
+_PARTS = read_parts("questbook.memory.store", "database_file.toml")
 
 
 class Header(NamedTuple):
@@ -135,7 +120,7 @@ def read_header(path: Path) -> Header | None:
             (application_id,) = database.execute("PRAGMA application_id").fetchone()
             (page_size,) = database.execute("PRAGMA page_size").fetchone()
             if not application_id and file.stat().st_size <= page_size:
-                (application_id,) = database.execute(_SQL["OWNER"]).fetchone()
+                (application_id,) = database.execute(_PARTS["OWNER"]).fetchone()
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
@@ -145,23 +130,23 @@ def read_header(path: Path) -> Header | None:
 
 def records(path: Path, first: str | None, last: str, key: str) -> dict[tuple[str, ...], JSON]:
     """Return the items `key` of the namespaces whose first and last labels these are; None as the first: any."""
-    rows = sorted((tuple(str(of).split(".")), value) for of, value in _ask(path, _SQL["RECORDS"], last, key))
+    rows = sorted((tuple(str(of).split(".")), value) for of, value in _ask(path, _PARTS["RECORDS"], last, key))
     return {labels: json.loads(value) for labels, value in rows if first in (None, labels[0]) and labels[-1] == last}
 
 
 def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
     """Return namespace and key of each item in a namespace and under it."""
-    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _SQL["KEYS"], *_under(namespace))]
+    return [(tuple(str(of).split(".")), str(key)) for of, key in _ask(path, _PARTS["KEYS"], *_under(namespace))]
 
 
 def count_bytes(path: Path, first: str) -> int:
     """Return how many characters of values, and bytes of vectors, are under a namespace's first label."""
-    return int(sum(size for _, size in _ask(path, _SQL["BYTES"], *_under((first,)))))
+    return int(sum(size for _, size in _ask(path, _PARTS["BYTES"], *_under((first,)))))
 
 
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
     """Return an item's value; None if there is none."""
-    return next((json.loads(value) for (value,) in _ask(path, _SQL["ITEM"], ".".join(namespace), key)), None)
+    return next((json.loads(value) for (value,) in _ask(path, _PARTS["ITEM"], ".".join(namespace), key)), None)
 
 
 def read_embedder(path: Path) -> str:
@@ -176,8 +161,8 @@ def find_damage(path: Path) -> str:
     """
     try:
         found = [str(problem) for (problem,) in _rows(path, "PRAGMA integrity_check(1)")]
-        if found == ["ok"] and _rows(path, _SQL["HAS_CHECKSUMS"]):
-            found = [str(problem) for (problem,) in _rows(path, _SQL["CHANGED"])]
+        if found == ["ok"] and _rows(path, _PARTS["HAS_CHECKSUMS"]):
+            found = [str(problem) for (problem,) in _rows(path, _PARTS["CHANGED"])]
     except sqlite3.OperationalError:
         return ""
     except sqlite3.DatabaseError as error:
@@ -214,7 +199,7 @@ def read_files(paths: Iterable[Path], block: int = BLOCK) -> Iterator[tuple[Path
     files = list(paths)
     if not files:
         return
-    command = [sys.executable, "-I", "-S", "-c", _READER, str(block)]
+    command = [sys.executable, "-I", "-S", "-c", _PARTS["READER"], str(block)]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as reader:  # noqa: S603 (our own text)
         names, content, problem = cast("tuple[IO[bytes], ...]", (reader.stdin, reader.stdout, reader.stderr))
         try:
