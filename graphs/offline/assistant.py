@@ -140,8 +140,8 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
     kept = [*_human(prompt)[0].split("\n"), *unescape(prompt.section("character_memories")).split("\n")[1:-1]]
     told = [str(memory.get("user") or "") for memory in prompt.records("memories")]
     told += [words for words, _ in prompt.exchanges()]
-    asks = (_MESSAGE["forget"], _MESSAGE["remember"])
-    kept += [words for words in told if not (off_record(words) or any(ask.search(words) for ask in asks))]
+    asks = _MESSAGE["forget"].search, _MESSAGE["remember"].search, off_record
+    kept += [words for words in told if not any(ask(words) for ask in asks)]
     # One word alone finds what is not meant.
     quotes = [_quote(line, wanted) for line in kept if len(wanted) > 1 or line not in told]
     quoted = "; ".join(f"“{quote}”" for quote in [*filter(None, dict.fromkeys(quotes))][-3:])
@@ -150,9 +150,9 @@ def _answer(prompt: Prompt, question: str, known: dict[str, Statement]) -> str:
 
 def _quote(line: str, wanted: frozenset[str]) -> str:
     """Quote the sentences that have most of the words that are asked for, "…" for others; "" if there are none."""
-    pieces = _PIECE.findall(" ".join(line.split()).strip('" '))
-    # A statement is known, or has ended since; a question answers nothing.
-    told = [at for at, one in enumerate(pieces) if not (_MESSAGE["question"].search(one) or _read_told(one))]
+    pieces, log = _PIECE.findall(" ".join(line.split()).strip('" ')), line.startswith('"')
+    # A statement is known, or has ended since, but in a log ("…"); a question answers nothing.
+    told = [at for at, one in enumerate(pieces) if log or not (_MESSAGE["question"].search(one) or _read_told(one))]
     words = {at: wanted & keywords(pieces[at]) for at in told}
     found = frozenset[str]().union(*words.values())
     chosen = {max((len(has), at) for at, has in words.items() if word in has)[1] for word in found}
