@@ -106,7 +106,7 @@ class CampaignPool:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()  # of those that open or close
         self._places, self._taken = asyncio.Lock(), dict[Key, str]()  # taken: by what is being opened, and for whom
         self._sweeper: asyncio.Task[None] | None = None
-        self.renamed: dict[Key, str] = {}  # new names of those that were renamed last, of which pages may be open
+        self.renamed: dict[Key, str] = {}  # new names of those that were renamed last, while pages may be open
         self.drain = Drain(lambda: bool(self._locks) or any(one.is_working for one in self._campaigns.values()))
 
     def __len__(self) -> int:

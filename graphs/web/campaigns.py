@@ -109,10 +109,8 @@ async def change(request: Request, campaign: OpenCampaign, form: FormData) -> Re
             rule = f"got {getattr(changed, field)}, and on this server no campaign has more than {most}"
             raise SettingsError(f"Setting {field}: {rule}. Nothing was changed.")
     except SettingsError as error:  # it begins with the name of the setting
-        answer, wrong = (
-            html(request, "problem.html", {"text": str(error)}, 409),
-            re.match(r"Setting ([\w.]+)", str(error)),
-        )
+        answer = html(request, "problem.html", {"text": str(error)}, 409)
+        wrong = re.match(r"Setting ([\w.]+)", str(error))
         if wrong and wrong[1] in ("weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)):
             answer.headers["hx-retarget"] = f"#p-{wrong[1].replace('.', '-')}"
         return answer

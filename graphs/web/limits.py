@@ -63,8 +63,10 @@ class Rate:
         """Count one, if it `counts`, and return 0.0; or count none, and return the seconds until there is room."""
         now = self._clock()
         whole = max(self._whole.get(key, now), now) + self._each
-        if (wait := whole - now - 60.0) > 1e-6 or not counts:
-            return wait if wait > 1e-6 else 0.0
+        if (wait := whole - now - 60.0) > 1e-6:
+            return wait
+        if not counts:
+            return 0.0
         if len(self._whole) >= self._most_keys:
             self._whole = {key: when for key, when in self._whole.items() if when > now}
             self._most_keys = max(_MOST_KEYS, 2 * len(self._whole))
