@@ -333,10 +333,9 @@ class Memories:
             item = await self.store.aget(head, HEAD, refresh_ttl=False)
             said = (*space, RECORDS[0]) if self.campaign is not None and item is None else ()
             if said and await self.store.asearch(said, limit=1, refresh_ttl=False):
-                problem = (
-                    f"No thread of {space[1]!r:.80} has left a head, so the store does not say which branch counts"
-                )
-                raise InputError(f"{problem}: name a thread, Memories(graph, …, config=…), or give its timeline.")
+                problem = f"No thread of {space[1]!r:.80} has left a head"
+                hint = "name a thread, Memories(graph, …, config=…), or give its timeline"
+                raise InputError(f"{problem}, so the store does not say which branch counts: {hint}.")
             segments = read_timeline(item.value) if item is not None else []
         return UserTimeline(segments, thread=thread, heads=heads, fallback=(head, HEAD)) if of_user else segments
 
